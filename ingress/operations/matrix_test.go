@@ -12,10 +12,13 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/google/uuid"
 
+	"quittance/disbursement"
 	"quittance/internal/identity"
 	"quittance/internal/sessions"
 	"quittance/internal/statements"
+	"quittance/schemas/mapping/batches"
 	"quittance/test/backoffice"
+	"quittance/test/registries"
 )
 
 // may is who may use a route, written by hand: the test compares it with what the pages do. A route that is not here
@@ -85,6 +88,26 @@ var may = map[string]struct {
 	"POST /agency/imports/{import}/{what}/{request}/approve/begin": {roles: approvers},
 	"POST /agency/imports/{import}/{what}/{request}/approve":       {roles: approvers},
 	"POST /agency/imports/{import}/{what}/{request}/reject":        {roles: agencyDeciders},
+	"GET /agency/batches":                                          {roles: batchSeers, notFound: http.StatusOK},
+	"GET /agency/batches/people":                                   {roles: batchSeers, notFound: http.StatusOK},
+	"POST /agency/batches/people/propose/begin":                    {roles: batchManagers, notFound: http.StatusConflict}, // the form is empty
+	"POST /agency/batches/people/propose":                          {roles: batchManagers, notFound: http.StatusConflict}, // no passkey has signed
+	"POST /agency/batches/people/confirm/begin":                    {roles: batchManagers, notFound: http.StatusConflict}, // nothing is proposed
+	"POST /agency/batches/people/confirm":                          {roles: batchManagers, notFound: http.StatusConflict},
+	"POST /agency/batches/people/drop":                             {roles: batchManagers},
+	"POST /agency/batches/people/revoke":                           {roles: batchManagers, notFound: http.StatusServiceUnavailable}, // there is no processor
+	"GET /agency/batches/{batch}":                                  {roles: batchSeers},
+	"POST /agency/batches/{batch}/hold":                            {roles: batchManagers},
+	"POST /agency/batches/{batch}/stop":                            {roles: batchManagers},
+	"POST /agency/batches/{batch}/recall":                          {roles: preparers},
+	"POST /agency/batches/{batch}/approve/begin":                   {roles: batchApprovers},
+	"POST /agency/batches/{batch}/approve":                         {roles: batchApprovers, notFound: http.StatusConflict}, // no passkey has signed
+	"POST /agency/batches/{batch}/reject/begin":                    {roles: batchApprovers},
+	"POST /agency/batches/{batch}/reject":                          {roles: batchApprovers, notFound: http.StatusConflict},
+	"POST /agency/batches/{batch}/release/begin":                   {roles: batchApprovers},
+	"POST /agency/batches/{batch}/release":                         {roles: batchApprovers, notFound: http.StatusConflict},
+	"POST /agency/batches/{batch}/resume/begin":                    {roles: batchManagers},
+	"POST /agency/batches/{batch}/resume":                          {roles: batchManagers, notFound: http.StatusConflict},
 
 	"GET /people":                          {roles: managers, notFound: http.StatusOK},
 	"GET /people/invite":                   {roles: managers, notFound: http.StatusOK},
@@ -101,6 +124,20 @@ var may = map[string]struct {
 	"POST /passkeys/remove":                {notFound: http.StatusConflict},            // no passkey has signed
 }
 
+// draft is the snapshot of a batch of the agency.
+func draft(t *testing.T, w *backoffice.World) []byte {
+	t.Helper()
+	r := batches.FromBatch(disbursement.Batch{
+		ID: "dsb_1", TenantID: registries.AgencyA, Live: true, BatchRef: "r", Revision: 1, Scope: disbursement.ScopeAgency, Source: disbursement.SourceFile,
+		Status: disbursement.StatusDraft, Currency: "XAF", Date: "2026-03-02", Maker: w.IDs["Personne 2"], ImportID: "i", OpenedAt: w.Now(), Sequence: 1,
+	})
+	b, err := w.Codec.Encode(&r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 var (
 	seers    = []identity.Role{identity.RoleSupport, identity.RoleOperator, identity.RoleLead, identity.RoleAuditor}
 	actors   = []identity.Role{identity.RoleOperator, identity.RoleLead}
@@ -110,6 +147,10 @@ var (
 	leaders        = []identity.Role{identity.RoleLead}
 	approvers      = []identity.Role{identity.RoleApprover}
 	accountants    = []identity.Role{identity.RoleAccountant}
+	batchSeers     = []identity.Role{identity.RoleReader, identity.RoleAccountant, identity.RolePreparer, identity.RoleApprover}
+	batchManagers  = []identity.Role{identity.RolePreparer, identity.RoleApprover}
+	batchApprovers = []identity.Role{identity.RoleApprover}
+	preparers      = []identity.Role{identity.RolePreparer}
 	agencyDeciders = []identity.Role{identity.RoleAccountant, identity.RoleApprover}
 )
 
@@ -137,9 +178,10 @@ func TestWhoMaySeeAndDo(t *testing.T) {
 	w.Add(t, "", nil, "Autre")
 	w.Write(t, `INSERT INTO staff_requests (id, kind, asked_by, origin, subject, body, created_at, ends_at, state) VALUES ($1, 'reject', $2, '', $3, '{}', $4, $4, 'done')`, request, w.IDs["Autre"], change, w.Now())
 	held := w.Import(t, backoffice.Statement(1, 0, 300), statements.VerdictAccepted)
-	existing := strings.NewReplacer("{place}", sessions.Place(w.Paid.ID), "{case}", backoffice.LateCase, "{kind}", "webhook", "{destination}", w.Endpoint, "{delivery}", w.Parked, "{number:[0-9]{1,4}}", "1",
+	w.Exec(t, `INSERT INTO disbursement_batches (id, tenant_id, livemode, batch_ref, revision, status, held, opened_at, sequence, snapshot) VALUES ('dsb_1', $1, true, 'r', 1, 'draft', false, $2, 1, $3)`, registries.AgencyA, w.Now(), draft(t, w))
+	existing := strings.NewReplacer("{batch}", "dsb_1", "{place}", sessions.Place(w.Paid.ID), "{case}", backoffice.LateCase, "{kind}", "webhook", "{destination}", w.Endpoint, "{delivery}", w.Parked, "{number:[0-9]{1,4}}", "1",
 		"{person}", w.IDs["Personne 0"], "{act}", "suspend", "{import}", held, "{what}", "release", "{invitation}", invitation, "{change}", change, "{request}", request)
-	unknown := strings.NewReplacer("{place}", strings.Repeat("0", len(sessions.Place(w.Paid.ID))), "{case}", "case_none", "{kind}", "webhook", "{destination}", "none", "{delivery}", "dlv_none", "{number:[0-9]{1,4}}", "1",
+	unknown := strings.NewReplacer("{batch}", "dsb_none", "{place}", strings.Repeat("0", len(sessions.Place(w.Paid.ID))), "{case}", "case_none", "{kind}", "webhook", "{destination}", "none", "{delivery}", "dlv_none", "{number:[0-9]{1,4}}", "1",
 		"{person}", none, "{act}", "suspend", "{import}", none, "{what}", "release", "{invitation}", none, "{change}", none, "{request}", none)
 	open := []string{"GET /", "GET /sign-in", "POST /sign-in/begin", "POST /sign-in/finish", "POST /sign-out", "GET /join", "POST /join/accept", "POST /join/passkey/begin", "POST /join/passkey"}
 

@@ -42,8 +42,9 @@ type Input struct {
 	Mode     string
 	Max      int
 	Required bool
-	// Options make it a choice of one.
+	// Options make it a choice of one. Value is what it has at first.
 	Options []Option
+	Value   string
 }
 
 // Boxes are boxes to tick.

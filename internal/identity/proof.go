@@ -56,9 +56,23 @@ func (d *Desk) Challenge(ctx context.Context, a Acting, s Statement) (json.RawMe
 	if err != nil {
 		return nil, err
 	}
+	return d.challenge(ctx, a, statement, sha256.Sum256(statement), at, nil)
+}
+
+// challenge stores a challenge with a statement, 32 random bytes and end, and returns the options for it. among are the
+// SHA-256 of the public keys that may answer; nil for all of the person's that approve.
+func (d *Desk) challenge(ctx context.Context, a Acting, statement []byte, end [sha256.Size]byte, at time.Time, among [][sha256.Size]byte) (json.RawMessage, error) {
 	keys := a.Person.approving(d.party.Host(), at)
 	if len(keys) < MinPasskeys {
 		return nil, a.Person.cannotApprove(d.party.Host())
+	}
+	if among != nil {
+		keys = slices.DeleteFunc(keys, func(k StaffPasskey) bool {
+			return !slices.ContainsFunc(among, func(h [sha256.Size]byte) bool { return bytes.Equal(h[:], k.SPKIHash) })
+		})
+		if len(keys) == 0 {
+			return nil, operation.Refuse("decision.other_passkeys", "", operation.Args{"name": a.Person.Name})
+		}
 	}
 	owner, err := a.Person.owner(keys...)
 	if err != nil {
@@ -66,8 +80,7 @@ func (d *Desk) Challenge(ctx context.Context, a Acting, s Statement) (json.RawMe
 	}
 	challenge := make([]byte, 32, 64)
 	_, _ = rand.Read(challenge) // never fails: the program ends instead
-	sum := sha256.Sum256(statement)
-	challenge = append(challenge, sum[:]...)
+	challenge = append(challenge, end[:]...)
 	options, err := d.party.BeginProof(owner, challenge)
 	if err == nil {
 		err = db.New(d.cfg.Pool).KeepStaffChallenge(ctx, db.KeepStaffChallengeParams{Session: a.session, Challenge: challenge, Statement: statement, At: at})
@@ -148,53 +161,64 @@ func (a Acting) Prove(ctx context.Context, tx pgx.Tx, s Statement) (id string, e
 	if err != nil {
 		return "", err
 	}
-	now := a.desk.cfg.Now().UTC()
-	q := db.New(tx)
-	row, err := q.TakeStaffChallenge(ctx, db.TakeStaffChallengeParams{Session: a.session, Challenge: a.proof.challenge})
-	switch {
-	case errors.Is(err, pgx.ErrNoRows), err == nil && !now.Before(row.At.Add(passkeys.ChallengeLifetime)):
-		return "", operation.Refuse("decision.challenge_over", "", nil)
-	case err != nil:
-		return "", fmt.Errorf("taking a challenge: %w", err)
-	}
-	sum := sha256.Sum256(statement)
-	if !bytes.Equal(row.Statement, statement) || !bytes.HasSuffix(a.proof.challenge, sum[:]) {
-		return "", operation.Refuse("record.changed", "", nil)
-	}
-	me, err := LockInForce(ctx, tx, a.desk.cfg.Keys, a.Person)
-	if err != nil {
-		return "", err
-	}
-	host := a.desk.party.Host()
-	keys := me.approving(host, now)
-	if len(keys) < MinPasskeys {
-		return "", me.cannotApprove(host)
-	}
-	owner, err := me.owner(keys...)
-	if err != nil {
-		return "", err
-	}
-	proven, _, err := a.desk.party.VerifyProof(owner, a.proof.challenge, a.proof.answer)
-	i := slices.IndexFunc(keys, func(k StaffPasskey) bool { return bytes.Equal(k.Credential.ID, a.proof.answer.CredentialID()) })
-	if err != nil || i < 0 {
-		return "", operation.Refuse("decision.not_signed", "", nil)
-	}
-	if err := a.desk.used(ctx, tx, keys[i].ID, proven, now); err != nil {
-		return "", err
-	}
-	public, err := keys[i].Credential.SPKI()
+	p, err := a.pressed(ctx, tx, statement, sha256.Sum256(statement))
 	if err != nil {
 		return "", err
 	}
 	id = uuid.Must(uuid.NewV7()).String()
 	e := a.proof.answer.Evidence()
-	if err := q.InsertDecision(ctx, db.InsertDecisionParams{
-		ID: id, At: a.proof.at, StaffID: me.ID, Kind: s.Kind, Subject: s.Subject, Verdict: s.Verdict, AgencyID: given(s.AgencyID), Statement: statement,
-		Challenge: a.proof.challenge, PasskeyID: keys[i].ID, PublicKey: public, ClientData: e.ClientData, AuthenticatorData: e.AuthenticatorData, Assertion: e.Signature,
+	if err := db.New(tx).InsertDecision(ctx, db.InsertDecisionParams{
+		ID: id, At: a.proof.at, StaffID: p.person.ID, Kind: s.Kind, Subject: s.Subject, Verdict: s.Verdict, AgencyID: given(s.AgencyID), Statement: statement,
+		Challenge: a.proof.challenge, PasskeyID: p.passkeyID, PublicKey: p.public, ClientData: e.ClientData, AuthenticatorData: e.AuthenticatorData, Assertion: e.Signature,
 	}); err != nil {
 		return "", fmt.Errorf("storing the proof of a decision: %w", err)
 	}
 	return id, nil
+}
+
+// heldAnswer is an answer of a passkey that holds.
+type heldAnswer struct {
+	person    Staff // as in the transaction
+	passkeyID string
+	public    []byte // SubjectPublicKeyInfo
+}
+
+// pressed verifies the answer of the passkey to the challenge that was stored with a statement and has this end. It uses the
+// challenge up. Refusals are those of Prove.
+func (a Acting) pressed(ctx context.Context, tx pgx.Tx, statement []byte, end [sha256.Size]byte) (p heldAnswer, err error) {
+	now := a.desk.cfg.Now().UTC()
+	row, err := db.New(tx).TakeStaffChallenge(ctx, db.TakeStaffChallengeParams{Session: a.session, Challenge: a.proof.challenge})
+	switch {
+	case errors.Is(err, pgx.ErrNoRows), err == nil && !now.Before(row.At.Add(passkeys.ChallengeLifetime)):
+		return p, operation.Refuse("decision.challenge_over", "", nil)
+	case err != nil:
+		return p, fmt.Errorf("taking a challenge: %w", err)
+	case !bytes.Equal(row.Statement, statement) || !bytes.HasSuffix(a.proof.challenge, end[:]):
+		return p, operation.Refuse("record.changed", "", nil)
+	}
+	if p.person, err = LockInForce(ctx, tx, a.desk.cfg.Keys, a.Person); err != nil {
+		return p, err
+	}
+	host := a.desk.party.Host()
+	keys := p.person.approving(host, now)
+	if len(keys) < MinPasskeys {
+		return p, p.person.cannotApprove(host)
+	}
+	owner, err := p.person.owner(keys...)
+	if err != nil {
+		return p, err
+	}
+	proven, _, err := a.desk.party.VerifyProof(owner, a.proof.challenge, a.proof.answer)
+	i := slices.IndexFunc(keys, func(k StaffPasskey) bool { return bytes.Equal(k.Credential.ID, a.proof.answer.CredentialID()) })
+	if err != nil || i < 0 {
+		return p, operation.Refuse("decision.not_signed", "", nil)
+	}
+	if err := a.desk.used(ctx, tx, keys[i].ID, proven, now); err != nil {
+		return p, err
+	}
+	p.passkeyID = keys[i].ID
+	p.public, err = keys[i].Credential.SPKI()
+	return p, err
 }
 
 // Signer returns the person with the answer of the passkey, for nouns that ask for one.

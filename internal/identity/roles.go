@@ -59,6 +59,12 @@ const (
 	MayManageCounters Permission = "counters.manage"
 	// MayPrepareBatches imports, seals and recalls disbursement batches.
 	MayPrepareBatches Permission = "batches.prepare"
+	// MaySeeBatches shows disbursement batches of the agency, without their lines; MaySeeLines shows those.
+	MaySeeBatches Permission = "batches.see"
+	// MayApproveBatches approves, rejects and releases batches, for whom the batch lists.
+	MayApproveBatches Permission = "batches.approve"
+	// MayManageBatches holds and stops batches, and signs the end of a hold and changes of people and policy.
+	MayManageBatches Permission = "batches.manage"
 	// MayManagePeople invites, confirms and suspends people of the own group, and gives roles.
 	MayManagePeople Permission = "people.manage"
 	// MayDraft drafts changes of the registry, and MayApproveDrafts approves them.
@@ -82,10 +88,10 @@ type roleRule struct {
 
 // roleRules is the one table of roles (docs/design/staff.md).
 var roleRules = []roleRule{
-	{Role: RoleReader, May: []Permission{MaySeePayments}},
-	{Role: RoleAccountant, May: []Permission{MaySeePayments, MayPropose, MayDecide, MayExport, MayMap, MayRetry, MayImportStatements}},
-	{Role: RolePreparer, May: []Permission{MaySeePayments, MaySeeLines, MayPrepareBatches}},
-	{Role: RoleApprover, May: []Permission{MaySeePayments, MaySeeLines, MayApprove, MayDecide}},
+	{Role: RoleReader, May: []Permission{MaySeePayments, MaySeeBatches}},
+	{Role: RoleAccountant, May: []Permission{MaySeePayments, MaySeeBatches, MayPropose, MayDecide, MayExport, MayMap, MayRetry, MayImportStatements}},
+	{Role: RolePreparer, May: []Permission{MaySeePayments, MaySeeBatches, MaySeeLines, MayPrepareBatches, MayManageBatches}},
+	{Role: RoleApprover, May: []Permission{MaySeePayments, MaySeeBatches, MaySeeLines, MayApprove, MayDecide, MayApproveBatches, MayManageBatches}},
 	{Role: RoleSupervisor, May: []Permission{MaySeePayments, MayManageCounters, MayRequestRefund}},
 	{Role: RoleAgencyAdmin, May: []Permission{MayManagePeople}, Excludes: []Role{RoleApprover, RolePreparer}},
 	{Role: RoleSupport, Service: true, May: []Permission{MaySeePayments}},

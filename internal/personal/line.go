@@ -3,6 +3,7 @@ package personal
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"quittance/internal/operation"
@@ -74,6 +76,48 @@ func (s *Store) SealLine(ctx context.Context, lineID string, content json.RawMes
 // Line opens what SealLine sealed. Errors are those of Customer.
 func (s *Store) Line(ctx context.Context, lineID string, sealed []byte) (json.RawMessage, error) {
 	return s.open(ctx, lineID, useLine, sealed)
+}
+
+// SealedLine is a line with its sealed content.
+type SealedLine struct {
+	ID     string // LineID
+	Sealed []byte
+}
+
+// Lines opens the contents of lines with one query, in their order. A line that cannot be opened, because its key is deleted
+// or because the bytes are not its own, has no content. Errors are those of a Postgres that is away, or wrap
+// secret.ErrUnknownKey.
+func (s *Store) Lines(ctx context.Context, lines []SealedLine) ([]json.RawMessage, error) {
+	ids := make([]uuid.UUID, 0, len(lines))
+	for _, l := range lines {
+		if id, err := keyOf(l.Sealed); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	rows, _ := s.cfg.Pool.Query(ctx, `SELECT id, sealed FROM personal_keys WHERE id = ANY($1)`, ids) // the rows return its error
+	keys := make(map[uuid.UUID][]byte, len(ids))
+	var id uuid.UUID
+	var row []byte
+	if _, err := pgx.ForEachRow(rows, []any{&id, &row}, func() error {
+		keys[id] = slices.Clone(row)
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("reading keys of lines: %w", err)
+	}
+	out := make([]json.RawMessage, len(lines))
+	for i, l := range lines {
+		id, err := keyOf(l.Sealed)
+		if err != nil || keys[id] == nil {
+			continue
+		}
+		out[i], err = s.openWith(keys[id], l.ID, useLine, l.Sealed)
+		if err != nil && !errors.Is(err, ErrMalformed) {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // KeepLines adds to a transaction that the data keys of all lines of batches are kept until

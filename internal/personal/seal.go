@@ -215,21 +215,35 @@ func (s *Store) sealUntil(ctx context.Context, sessionID string, as use, plain [
 }
 
 func (s *Store) open(ctx context.Context, sessionID string, as use, sealed []byte) ([]byte, error) {
-	if len(sealed) < headerSize || sealed[0] != formatV1 {
-		return nil, fmt.Errorf("opening personal data: %w", ErrMalformed)
+	id, err := keyOf(sealed)
+	if err != nil {
+		return nil, err
 	}
-	header, id := sealed[:headerSize], uuid.UUID(sealed[1:headerSize])
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	var row []byte
-	err := s.cfg.Pool.QueryRow(ctx, `SELECT sealed FROM personal_keys WHERE id = $1`, id).Scan(&row)
+	err = s.cfg.Pool.QueryRow(ctx, `SELECT sealed FROM personal_keys WHERE id = $1`, id).Scan(&row)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, fmt.Errorf("opening personal data: %w", ErrErased)
 	case err != nil:
 		return nil, fmt.Errorf("reading a key of personal data: %w", err)
 	}
-	key, _, err := s.dataKey(id, row)
+	return s.openWith(row, sessionID, as, sealed)
+}
+
+// keyOf returns the id of the data key of a sealed value. The error is ErrMalformed.
+func keyOf(sealed []byte) (uuid.UUID, error) {
+	if len(sealed) < headerSize || sealed[0] != formatV1 {
+		return uuid.UUID{}, fmt.Errorf("opening personal data: %w", ErrMalformed)
+	}
+	return uuid.UUID(sealed[1:headerSize]), nil
+}
+
+// openWith opens a sealed value, whose header is whole, with the row of its data key.
+func (s *Store) openWith(row []byte, sessionID string, as use, sealed []byte) ([]byte, error) {
+	header := sealed[:headerSize]
+	key, _, err := s.dataKey(uuid.UUID(sealed[1:headerSize]), row)
 	if err != nil {
 		return nil, err
 	}

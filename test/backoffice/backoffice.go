@@ -23,17 +23,22 @@ import (
 
 	"quittance/casework"
 	"quittance/checkout"
+	"quittance/disbursement"
+	batchpages "quittance/ingress/disbursements"
 	"quittance/ingress/operations"
 	"quittance/ingress/people"
 	"quittance/ingress/problem"
 	"quittance/ingress/staff"
 	"quittance/ingress/web"
 	"quittance/internal/cases"
+	"quittance/internal/commands"
 	"quittance/internal/deliveries"
+	"quittance/internal/disbursements"
 	"quittance/internal/identity"
 	"quittance/internal/intake"
 	"quittance/internal/kafka"
 	"quittance/internal/operation"
+	"quittance/internal/personal"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
@@ -64,6 +69,14 @@ type World struct {
 
 	// Importer imports files of statements, as commands do.
 	Importer *intake.Store
+	// Batches are the read model of disbursement batches, Lines seal their lines. Processor takes the commands about them;
+	// without one the pages say that nobody answers. The pages open lines with Opener, which is Lines at first.
+	Batches   *disbursements.Store
+	Opener    disbursements.Opener
+	Lines     *personal.Store
+	Processor disbursements.Asker
+	Codec     *schemas.Codec
+
 	// Sink carries out what people ask for on the page about people. It is held while somebody holds Held.
 	Sink *identity.Book
 	Held sync.Mutex
@@ -101,6 +114,14 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 	if err != nil {
 		t.Fatal(err)
 	}
+	if w.Lines, err = personal.New(personal.Config{Pool: pool, Keys: keys, Now: w.Now}); err != nil {
+		t.Fatal(err)
+	}
+	w.Codec, w.Batches, w.Opener = codec, disbursements.NewStore(pool, codec), w.Lines
+	batches, err := batchpages.New(batchpages.Config{Batches: w.Batches, Lines: opener{w}, Processor: asker{w}, Approvals: w.Desk, Book: identity.OpenBook(pool, keys), URL: office.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.Sink = identity.OpenBook(w.Pool, w.Keys)
 	w.carryOut(t)
 	imports, err := intake.New(intake.Config{Pool: pool, Keys: keys, Kafka: cfg, Topology: topology, Codec: codec, Closed: w.closed})
@@ -132,7 +153,7 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 			Record: func(ctx context.Context, actor operation.Actor, at time.Time, e operation.Entry) error {
 				return operation.Record(ctx, pool, actor, at, e)
 			},
-		}, pages.Part(), about.Part())
+		}, pages.Part(), about.Part(), batches.Part())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,6 +198,25 @@ func (w *World) Import(t *testing.T, text string, want statements.Verdict) strin
 
 // closed says that no period of an account is closed.
 func (w *World) closed(context.Context, registry.StatementAccountKey) (string, error) { return "", nil }
+
+// asker sends commands about batches to the processor of the world.
+type asker struct{ w *World }
+
+// Ask implements disbursements.Asker.
+func (a asker) Ask(ctx context.Context, cmd disbursement.Command) (disbursement.Answer, error) {
+	if a.w.Processor == nil {
+		return disbursement.Answer{}, commands.ErrUnavailable
+	}
+	return a.w.Processor.Ask(ctx, cmd)
+}
+
+// opener opens lines of batches with that of the world.
+type opener struct{ w *World }
+
+// Lines implements disbursements.Opener.
+func (o opener) Lines(ctx context.Context, lines []personal.SealedLine) ([]json.RawMessage, error) {
+	return o.w.Opener.Lines(ctx, lines)
+}
 
 // joining is the invitations of the world.
 type joining struct {

@@ -164,7 +164,12 @@ func TestStaffPagesForEverybody(t *testing.T) {
 		t.Skip("starts a browser")
 	}
 	t.Parallel()
-	g := galleryOf(t, (*gallery).staff)
+	galleryOf(t, (*gallery).staff).forEverybody(t)
+}
+
+// forEverybody audits all views of the gallery.
+func (g *gallery) forEverybody(t *testing.T) {
+	t.Helper()
 	missing := map[string]bool{}
 	for _, v := range slices.Concat(g.tours...) {
 		for _, width := range v.widths {

@@ -144,6 +144,9 @@ func (i *Installation) Process() (stop func()) {
 	return stop
 }
 
+// Client returns what sends commands as a sender.
+func (i *Installation) Client(from string) *commands.Disbursement { return i.clients[from] }
+
 // Ask sends a command and returns the answer.
 func (i *Installation) Ask(from, batch string, do disbursement.Action) disbursement.Answer {
 	i.t.Helper()

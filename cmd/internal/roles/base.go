@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"quittance/checkout"
+	"quittance/disbursement"
 	"quittance/internal/build"
 	"quittance/internal/citizens"
 	"quittance/internal/clickhouse"
@@ -63,6 +64,7 @@ type Base struct {
 
 	opened struct { // each by the method of Base that returns it
 		commands once[*commands.Checkout]
+		batches  once[*commands.Disbursement]
 		queries  once[*erpquery.Client]
 		dues     once[*erp.Dues]
 		sessions once[*sessions.Reader]
@@ -307,6 +309,29 @@ func (b *Base) commands(r Role) (*commands.Checkout, error) {
 			b.Run("commands", h.Run)
 		}
 		return h, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return shared.As(signer), nil
+}
+
+// disbursements returns the client of the processor of disbursement batches, which signs as a role. All roles of the process
+// share its connections. It needs the master keys.
+func (b *Base) disbursements(r Role) (*commands.Disbursement, error) {
+	signer, err := commands.NewSigner(b.Keys, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	shared, err := b.opened.batches.open(func() (*commands.Disbursement, error) {
+		c, err := commands.New(b.ctx, commands.Config[disbursement.Command, disbursement.Answer]{
+			Kafka: b.KafkaConfig(), Topology: b.Topology, Family: schemas.Disbursement, Signer: signer,
+			Protocol: commands.DisbursementProtocol(b.Codec, b.Topology), Log: b.Log, Metrics: b.Metrics,
+		})
+		if err == nil {
+			b.Run("commands of batches", c.Run)
+		}
+		return c, err
 	})
 	if err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ func TestRolesHoldOnlyTheirKeys(t *testing.T) {
 		{Purpose: secret.PurposeSeal, Label: registry.LabelERP}:             "erp",
 		{Purpose: secret.PurposeSeal, Label: erpquery.Label}:                "ingress erp notify",
 		{Purpose: secret.PurposeSeal, Label: registry.LabelReports}:         "ingress match",
-		{Purpose: secret.PurposeSeal, Label: personal.Label}:                "ingress collect notify disburse",
+		{Purpose: secret.PurposeSeal, Label: personal.Label}:                "ingress collect notify office disburse",
 		{Purpose: secret.PurposeSign, Label: operation.LabelAudit}:          "ingress notify cases office",
 		{Purpose: secret.PurposeVerify, Label: secret.LabelDecisions}:       "checkout cases match office",
 		{Purpose: secret.PurposeVerify, Label: secret.LabelOfficeDecisions}: "checkout cases match",
@@ -36,6 +36,7 @@ func TestRolesHoldOnlyTheirKeys(t *testing.T) {
 		{Purpose: secret.PurposeMAC, Label: identity.LabelStaffSignIns}:     "office",
 		{Purpose: secret.PurposeSign, Label: secret.LabelStaffRows}:         "cases office",
 		{Purpose: secret.PurposeSign, Label: secret.LabelPeopleRows}:        "cases",
+		{Purpose: secret.PurposeMAC, Label: secret.LabelCommands("office")}: "disbursement office",
 		{Purpose: secret.PurposeSign, Label: secret.LabelRegistryRows}:      "",
 		{Purpose: secret.PurposeMAC, Label: secret.LabelWebhookBodies}:      "ingress checkout webhook cashin erp notify",
 		// Whoever makes outcomes, and who believes them: none of the latter may write the topic.

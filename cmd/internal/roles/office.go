@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	pages "quittance/ingress/disbursements"
 	"quittance/ingress/operations"
 	"quittance/ingress/people"
 	"quittance/ingress/staff"
@@ -18,10 +19,12 @@ import (
 	"quittance/internal/cases"
 	"quittance/internal/clickhouse"
 	"quittance/internal/deliveries"
+	"quittance/internal/disbursements"
 	"quittance/internal/identity"
 	"quittance/internal/intake"
 	"quittance/internal/journal"
 	"quittance/internal/operation"
+	"quittance/internal/personal"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/support"
@@ -35,9 +38,11 @@ func officeRole() Role {
 	return Role{
 		Kind: KindOffice, Name: "office", Short: "the pages of staff: sign-in with passkeys, operations",
 		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry},
-		Keys:  slices.Concat(macs(identity.LabelStaffSignIns), signs(secret.LabelOfficeDecisions, secret.LabelStaffRows), verifies(secret.LabelDecisions), seals(intake.LabelReading)),
-		// It reads the commands of one payment, when somebody asks for them.
-		Access:    Access{Reads: []string{schemas.TopicCommands}},
+		// It opens lines of batches, to compare them with what is signed and to show them, masked.
+		Keys: slices.Concat(seals(personal.Label, intake.LabelReading), macs(identity.LabelStaffSignIns), signs(secret.LabelOfficeDecisions, secret.LabelStaffRows), verifies(secret.LabelDecisions)),
+		// It reads the commands of one payment, when somebody asks for them. Its commands about batches bear the signatures of
+		// people where they pay.
+		Access:    Access{Reads: []string{schemas.TopicCommands, schemas.Disbursement.Replies}, Writes: []string{schemas.Disbursement.Commands}},
 		Databases: officeDatabases(),
 		Run:       (*Base).office,
 	}
@@ -46,10 +51,13 @@ func officeRole() Role {
 // officeDatabases is what the pages need. Whoever takes them over can make sessions of staff, reject, and hold
 // deliveries back, and put passkeys of its own into an invitation that is open. It can neither propose nor approve: each needs
 // the passkey of a person. It asks for changes of people, which the sink cases carries out with the proof of a passkey. It
-// changes no configuration, key, person in force, passkey or payment.
+// changes no configuration, key, person in force, passkey or payment. It reads lines of batches, and has a batch paid with
+// signatures of passkeys only, which the processor verifies.
 func officeDatabases() Databases {
 	return Databases{
-		Rows: rows(registryRead, record, sessionsRead, deliveriesRead, may("select", "delivery_attempts"),
+		Rows: rows(registryRead, record, sessionsRead, deliveriesRead, batchesRead, may("select", "delivery_attempts"),
+			// lines of batches, and first signatures of what two people sign
+			may("select", "personal_keys"), may("select insert update delete", "disbursement_signatures"),
 			// people who are signed in
 			may("select insert update delete", "staff_sessions", "passkey_challenges"), may("select insert delete", "staff_challenges"),
 			may("update(last_used_at,sign_count)", "staff_passkeys"), may("select insert", "decisions"), may("execute", "lock_staff(uuid[])"),
@@ -105,7 +113,11 @@ func (b *Base) office() error {
 	if err != nil {
 		return err
 	}
-	pages, err := b.operations(desk, about)
+	records, err := b.operations(desk, about)
+	if err != nil {
+		return err
+	}
+	batches, err := b.batchPages(desk, at.URL)
 	if err != nil {
 		return err
 	}
@@ -119,7 +131,7 @@ func (b *Base) office() error {
 		Record: func(ctx context.Context, actor operation.Actor, at time.Time, e operation.Entry) error {
 			return operation.Record(ctx, b.Pool, actor, at, e)
 		},
-	}, pages.Part(), about.Part())
+	}, records.Part(), about.Part(), batches.Part())
 	if err != nil {
 		return err
 	}
@@ -129,6 +141,18 @@ func (b *Base) office() error {
 	}
 	site.Routes(r)
 	return b.Serve(at.Name, at.Listen, r, at.Limits)
+}
+
+// batchPages makes the pages on which an agency's people approve batches of disbursements.
+func (b *Base) batchPages(desk *identity.Desk, url string) (*pages.Disbursements, error) {
+	processor, err := b.disbursements(officeRole())
+	if err != nil {
+		return nil, err
+	}
+	return pages.New(pages.Config{
+		Batches: disbursements.NewStore(b.Pool, b.Codec), Lines: b.Personal, Processor: processor, Approvals: desk,
+		Book: identity.OpenBook(b.Pool, b.Keys), URL: url,
+	})
 }
 
 // joining is the invitations of people, for their page.

@@ -1,6 +1,7 @@
 package roles
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -12,8 +13,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	device "quittance/dev/staff"
+	"quittance/internal/disbursements"
 	"quittance/internal/identity"
 	"quittance/internal/intake"
+	"quittance/internal/personal"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
@@ -112,10 +115,59 @@ func TestOfficeWorksWithItsRights(t *testing.T) {
 	if a := b.Send("/join/passkey", answer); a.Code != http.StatusOK {
 		t.Errorf("a passkey of an invited person: %d %s", a.Code, a.Body)
 	}
+	readBatches(t, w)
 	changePeople(t, w)
 	decideStatements(t, w, lead, operator)
 	if a := lead.Post("/sign-out", nil); a.Code != http.StatusSeeOther {
 		t.Errorf("the sign-out: %d", a.Code)
+	}
+}
+
+// readBatches reads the pages of batches, which compare all lines, and keeps and drops a first signature. Commands go to no
+// database.
+func readBatches(t *testing.T, w *backoffice.World) {
+	t.Helper()
+	w.Add(t, "impots", []identity.Role{identity.RoleApprover}, "Ama", "Blaise")
+	for n, name := range []string{"Ama", "Blaise"} {
+		w.Write(t, `UPDATE staff SET number = $2 WHERE id = $1`, w.IDs[name], fmt.Sprint(n))
+	}
+	b := w.Enter(t, "Ama")
+	people := "/agency/batches/people"
+	fields := url.Values{"kind": {"people"}, "mode": {"live"}, "number": {"1"}, "own_roles": {"chief"}, "person": {w.IDs["Blaise"]}, "roles": {"chief"}}
+	if a := b.Press(t, "Ama", people+"/propose/begin", fields, people+"/propose"); a.Code != http.StatusOK {
+		t.Errorf("proposing the first people: %d %s", a.Code, a.Body)
+	}
+	for path, want := range map[string]int{"/agency/batches": http.StatusOK, people: http.StatusOK, "/agency/batches/none": http.StatusNotFound} {
+		if a := b.Get(path); a.Code != want {
+			t.Errorf("%s: %d", path, a.Code)
+		}
+	}
+	if a := b.Post(people+"/drop", fields); a.Code != http.StatusSeeOther {
+		t.Errorf("dropping a proposal: %d", a.Code)
+	}
+	// What a key was sealed for opens with the keys of the role; the seal is of whoever imports.
+	importer, err := personal.New(personal.Config{Pool: w.Pool, Keys: w.Keys, Now: w.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := importer.SealLine(t.Context(), "dsb_1:0", []byte(`{}`), personal.Payee{}, w.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := w.Lines.Lines(t.Context(), []personal.SealedLine{{ID: "dsb_1:0", Sealed: sealed}, {ID: "dsb_1:1", Sealed: sealed}})
+	if err != nil || string(opened[0]) != `{}` || opened[1] != nil {
+		t.Errorf("the lines of a batch are %q, %v", opened, err)
+	}
+	for _, q := range []func() error{
+		func() error {
+			_, err := w.Batches.Lines(t.Context(), "dsb_1", disbursements.LineQuery{Size: 1})
+			return err
+		},
+		func() error { _, err := w.Batches.Steps(t.Context(), "dsb_1", 0); return err },
+	} {
+		if err := q(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -1,0 +1,332 @@
+package disbursements
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"quittance/disbursement"
+	"quittance/disbursement/digest"
+	"quittance/disbursement/policy"
+	"quittance/ingress/staff"
+	"quittance/internal/disbursements"
+	"quittance/internal/identity"
+	"quittance/internal/personal"
+)
+
+// fromPosition is the condition of the list of lines: the number of its first line, from 1.
+const fromPosition = "from"
+
+// batchView is the record of a batch.
+type batchView struct {
+	view
+	State, StateClass       string
+	Facts, Hold             []staff.Fact
+	Accounts, Totals, Steps staff.Grid
+	Levels                  []staff.Grid
+	Lines                   staff.Grid
+	LinesNote               string
+	NextURL, FirstURL       string
+	// Differs says that nobody can sign here, and why; empty for a batch that may be signed, or that nobody signs now.
+	Differs string
+	Signs   []signForm
+	Acts    []actForm
+}
+
+// signForm is a form that a passkey signs.
+type signForm struct {
+	ID, Title, Text string
+	Press           *staff.Press
+}
+
+// actForm is a form that the session sends.
+type actForm struct {
+	Name, Title, Text, URL, Label, Class string
+	Reason                               bool // it asks for one
+}
+
+// showBatch is GET /agency/batches/{batch}.
+func (v *visit) showBatch() {
+	if b, ok := v.batch(); ok {
+		v.writeBatch(http.StatusOK, b, "", "")
+	}
+}
+
+// writeBatch shows the record of a batch. fault is what is wrong with a form, whose field may be empty.
+func (v *visit) writeBatch(status int, b disbursements.Batch, field, fault string) {
+	w, path := v.w, rootBatches+"/"+b.ID
+	if !v.Record("batch.read", b.ID, b.TenantID, nil) {
+		return
+	}
+	people, err := v.d.cfg.Book.Read(v.Context(), v.Now)
+	var roster disbursement.Roster
+	if err == nil {
+		_, roster, err = v.d.cfg.Batches.Agency(v.Context(), b.TenantID, b.Live)
+	}
+	var history []disbursements.Step
+	if err == nil {
+		history, err = v.d.cfg.Batches.Steps(v.Context(), b.ID, 0)
+	}
+	if err != nil {
+		v.Failed("reading a batch", err)
+		return
+	}
+	names := namer{people, roster}
+	out := &batchView{view: v.page(fmt.Sprintf(w.BatchTitle, b.BatchRef, b.Revision), path)}
+	out.BackURL, out.BackText = v.URL(rootBatches, fieldMode, modeOf(b.Live)), w.Title
+	out.Test, out.Tagged, out.Command = !b.Live, fault == "", "quittance batches show "+b.ID
+	out.Notice = w.Done[v.Query("done")]
+	if fault != "" {
+		out.Fault(field, fault, v.Form.Get(field))
+	}
+	out.State, out.StateClass = w.Statuses[string(b.Status)], stateClass(b.Status)
+	if b.Held() {
+		out.State, out.StateClass = out.State+w.Colon+w.Held, "not"
+		out.Hold = []staff.Fact{{Label: w.Reason, Value: b.Hold.Reason}, {Label: w.HeldBy, Value: names.name(b.Hold.By, w.Service)}, {Label: w.Since, Value: v.At(b.Hold.Since)}}
+	}
+	out.Facts = v.facts(b, names)
+	out.Accounts = staff.Grid{Caption: w.Accounts, Heads: []string{w.Account, w.Count, w.Sum}}
+	for _, a := range v.content(b).Accounts {
+		out.Accounts.Rows = append(out.Accounts.Rows, []staff.Cell{{Text: a.Code}, {Text: fmt.Sprint(a.Count)}, {Text: v.sum(a.Sum, b.Currency), Class: staff.ClassSum}})
+	}
+	out.Levels = v.levels(b, names)
+	out.Totals = staff.Grid{Caption: w.Totals, Heads: []string{w.Status, w.Count, w.Sum}}
+	for _, s := range disbursement.LineStatuses() {
+		if t := b.Lines.Of(s); t.Count > 0 {
+			out.Totals.Rows = append(out.Totals.Rows, []staff.Cell{{Text: w.LineStatuses[string(s)]}, {Text: fmt.Sprint(t.Count)}, {Text: v.sum(t.Sum, b.Currency), Class: staff.ClassSum}})
+		}
+	}
+	out.Steps = v.history(history, names)
+	if !v.Asks() { // what a page asks by itself changes neither lines nor forms
+		if err := v.linesAndForms(out, b, roster, names); err != nil {
+			v.Failed("comparing a batch with what is signed", err)
+			return
+		}
+	}
+	v.Write(status, "batch", out)
+}
+
+func stateClass(s disbursement.Status) string {
+	switch {
+	case s == disbursement.StatusDone || s == disbursement.StatusReleasing || s == disbursement.StatusApproved:
+		return "paid"
+	case s.Void():
+		return "not"
+	}
+	return ""
+}
+
+// content is what approvers sign; of a draft what is known so far.
+func (v *visit) content(b disbursements.Batch) digest.Batch {
+	if b.SealedAt.IsZero() {
+		c := digest.Batch{BatchRef: b.BatchRef, Revision: b.Revision, Date: b.Date, Maker: b.Maker, Count: b.Count, Sum: b.Sum, Largest: b.Largest, Currency: b.Currency}
+		for _, a := range b.Accounts {
+			c.Accounts = append(c.Accounts, digest.Account{Code: a.Code, Fingerprint: a.Fingerprint, Count: a.Count, Sum: a.Sum})
+		}
+		return c
+	}
+	return b.Sealing.Content
+}
+
+// facts is what is approved, as it is signed.
+func (v *visit) facts(b disbursements.Batch, names namer) []staff.Fact {
+	w, c := v.w, v.content(b)
+	out := []staff.Fact{
+		{Label: w.Ref, Value: c.BatchRef, Code: true},
+		{Label: w.RevisionLabel, Value: fmt.Sprint(c.Revision)},
+		{Label: w.Mode, Value: v.mode(b.Live)},
+		{Label: w.Date, Value: v.day(c.Date)},
+		{Label: w.Count, Value: fmt.Sprint(c.Count)},
+		{Label: w.Sum, Value: v.sum(c.Sum, c.Currency)},
+		{Label: w.Largest, Value: v.sum(c.Largest, c.Currency)},
+		{Label: w.Maker, Value: names.name(c.Maker, w.Unknown)},
+		{Label: w.Waiver, Value: b.Waiver},
+	}
+	if !b.SealedAt.IsZero() {
+		out = append(
+			out,
+			staff.Fact{Label: w.SealedAt, Value: v.At(b.SealedAt)},
+			staff.Fact{Label: w.ApproveUntil, Value: v.At(c.ApproveUntil)},
+			staff.Fact{Label: w.PayUntil, Value: v.day(c.PayUntil)},
+			staff.Fact{Label: w.Digest, Value: inFours(b.Digest.String()), Code: true},
+		)
+	}
+	return append(out, staff.Fact{Label: w.ID, Value: b.ID, Code: true})
+}
+
+// inFours writes a digest in groups of four characters, as people read it aloud.
+func inFours(text string) string {
+	var out []string
+	for group := range slices.Chunk([]byte(text), 4) {
+		out = append(out, string(group))
+	}
+	return strings.Join(out, " ")
+}
+
+// namer names people: those of the book, then by what the roster has.
+type namer struct {
+	people identity.People
+	roster disbursement.Roster
+}
+
+// name returns the name of a person, with the staff number; none for an empty id.
+func (n namer) name(id, none string) string {
+	if id == "" {
+		return none
+	}
+	name := cmp.Or(n.people.Name(id), id)
+	if p, ok := n.roster.Find(id); ok && p.Number != "" {
+		name += " (" + p.Number + ")"
+	}
+	return name
+}
+
+// given returns the approvals without their signatures.
+func given(b disbursements.Batch) (out []policy.Approval) {
+	for _, a := range b.Sealing.Approvals {
+		out = append(out, a.Approval)
+	}
+	return out
+}
+
+// levels returns who is listed at each level, who has approved, and who is missing.
+func (v *visit) levels(b disbursements.Batch, names namer) (out []staff.Grid) {
+	w, all := v.w, b.Sealing.Content.Levels
+	for i, l := range all {
+		approved := 0
+		g := staff.Grid{Heads: []string{w.Name, w.State}}
+		for _, p := range l.Persons {
+			name := staff.Cell{Text: names.name(p.ID, w.Unknown)}
+			if p.For != "" {
+				name.More = fmt.Sprintf(w.StandsFor, names.name(p.For, w.Unknown))
+			}
+			state := staff.Cell{Text: w.HasNot}
+			for _, a := range b.Sealing.Approvals {
+				switch {
+				case a.Person == p.ID && a.Level == i+1:
+					approved++
+					state.Text = fmt.Sprintf(w.HasApproved, v.At(a.At))
+				case a.Person == p.ID || a.For == p.ID || p.For != "" && (a.Person == p.For || a.For == p.For):
+					state.Text = w.CountsElsewhere
+				}
+			}
+			g.Rows = append(g.Rows, []staff.Cell{name, state})
+		}
+		g.Caption = fmt.Sprintf(w.Level, i+1, approved, l.Needed, l.Role)
+		if missing := l.Needed - approved; missing > 0 && b.Status == disbursement.StatusSealed {
+			g.Caption += w.Colon + fmt.Sprintf(w.Missing, missing)
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// history returns what happened, in order.
+func (v *visit) history(list []disbursements.Step, names namer) staff.Grid {
+	w := v.w
+	g := staff.Grid{Caption: w.Timeline, Heads: []string{w.When, w.What, w.By, w.Place}}
+	for _, s := range list {
+		what := staff.Cell{Text: cmp.Or(w.Steps[string(s.Type)], string(s.Type))}
+		if s.Lines > 0 {
+			what.More = fmt.Sprintf(w.LinesChanged, s.Lines)
+		}
+		if reason := s.Detail[disbursement.DetailReason]; reason != "" {
+			what.More = strings.TrimSpace(what.More + " " + reason)
+		}
+		by := staff.Cell{Text: names.name(s.Detail[disbursement.DetailBy], "–")}
+		if second := s.Detail[disbursement.DetailApprovedBy]; second != "" {
+			by.More = names.name(second, "")
+		}
+		g.Rows = append(g.Rows, []staff.Cell{{Text: v.At(s.At)}, what, by, {Text: fmt.Sprintf("disbursement.events · %d · %d", s.Partition, s.Offset), Class: "code"}})
+	}
+	return g
+}
+
+// linesAndForms shows a page of the lines, and what the person may do. Who may sign gets the lines that were compared with the
+// digest, and the forms only when all lines are those of it.
+func (v *visit) linesAndForms(out *batchView, b disbursements.Batch, roster disbursement.Roster, names namer) (err error) {
+	first, _ := strconv.Atoi(v.Query(fromPosition)) // another text is the beginning
+	first = max(first, 1)
+	var shown []disbursements.OpenLine
+	offered := v.offered(b, roster)
+	if len(offered) > 0 {
+		out.Differs, err = v.differs(b, func(l disbursements.OpenLine) {
+			if l.Position >= first-1 && len(shown) <= pageSize {
+				shown = append(shown, l)
+			}
+		})
+		if out.Differs != "" {
+			offered = nil
+		}
+	} else if v.may(identity.MaySeeLines) {
+		var list []disbursement.Line
+		if list, err = v.d.cfg.Batches.Lines(v.Context(), b.ID, disbursements.LineQuery{From: first - 1, Size: pageSize + 1}); err == nil {
+			shown, err = disbursements.Open(v.Context(), v.d.cfg.Lines, list)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	v.lines(out, b, first, shown)
+	return v.forms(out, b, offered, names)
+}
+
+// lines shows a page of lines from a number on, and one more if there is a next page, to those who may see them.
+func (v *visit) lines(out *batchView, b disbursements.Batch, first int, opened []disbursements.OpenLine) {
+	w, path := v.w, rootBatches+"/"+b.ID
+	if !v.may(identity.MaySeeLines) {
+		out.LinesNote = w.LinesNotSeen
+		return
+	}
+	if len(opened) == 0 {
+		out.LinesNote = w.NoLines
+	}
+	if len(opened) > pageSize {
+		opened = opened[:pageSize]
+		out.NextURL = v.URL(path, fromPosition, strconv.Itoa(first+pageSize))
+	}
+	if first > 1 {
+		out.FirstURL = v.URL(path)
+	}
+	out.Lines = staff.Grid{Caption: w.Lines, Heads: []string{w.Number, w.LineRef, w.Payee, w.Amount, w.Account, w.Status}}
+	for _, l := range opened {
+		status := staff.Cell{Text: w.LineStatuses[string(l.Status)], More: l.Code}
+		if l.Case != "" || l.Contested {
+			status.More = strings.TrimSpace(status.More + " " + w.LineCase)
+		}
+		number := staff.Cell{Text: strconv.Itoa(l.Position + 1)}
+		if !l.Opened {
+			out.Lines.Rows = append(out.Lines.Rows, []staff.Cell{number, {Text: l.Ref}, {Text: w.NotOpened}, {Text: "–"}, {Text: "–"}, status})
+			continue
+		}
+		c := l.Content
+		ref := staff.Cell{Text: c.LineRef, More: c.Purpose}
+		if c.Corrects != "" {
+			ref.More = strings.TrimSpace(ref.More + " " + fmt.Sprintf(w.Corrects, c.Corrects))
+		}
+		out.Lines.Rows = append(out.Lines.Rows, []staff.Cell{
+			number, ref,
+			{Text: c.Name, More: masked(cmp.Or(c.IBAN, c.Number, c.MSISDN))},
+			{Text: v.sum(c.Amount, c.Currency), Class: staff.ClassSum},
+			{Text: c.PayoutAccount, More: c.PaymentMode},
+			status,
+		})
+	}
+}
+
+// masked shows the last four characters of an account or a number.
+func masked(account string) string {
+	if len(account) <= 4 {
+		return strings.Repeat("•", len(account))
+	}
+	return "•••• " + account[len(account)-4:]
+}
+
+var _ disbursements.Opener = (*personal.Store)(nil)
+
+// errDiffers says that the lines are not those that are signed.
+var errDiffers = errors.New("the lines of the batch are not those of its digest")

@@ -1,0 +1,265 @@
+package disbursements
+
+import (
+	"quittance/money"
+	"quittance/money/language"
+)
+
+// words are the texts of the pages in one language. A field's comment says what the verbs of package fmt in its text stand
+// for.
+type words struct {
+	Title, ListText, Filter, Show, Next, First, None, NoneSo              string
+	Mode, Live, Test, Status, AnyStatus, Holding, HeldOrNot, OnlyHeld     string
+	Opened, Ref, Date, Count, Sum, Largest, Held, Colon, Unknown, Service string
+	Revision                                                              string // number
+	RevisionLabel, Maker, Waiver, SealedAt, ApproveUntil, PayUntil        string
+	Digest, ID, WhatIsSigned, Accounts, Account, Totals                   string
+	BatchTitle                                                            string // batch_ref, revision
+	Reason, ReasonHint, NoReason, HeldBy, Since                           string
+	Level                                                                 string // number, given, needed, role
+	Missing                                                               string // number
+	StandsFor                                                             string // person
+	HasApproved                                                           string // time
+	HasNot, CountsElsewhere, Name, State                                  string
+	Timeline, When, What, By, Place                                       string
+	LinesChanged                                                          string // number
+	Lines, Number, LineRef, Payee, Amount, LineCase, NotOpened, NoLines   string
+	LinesNotSeen, NextLines, FirstLines                                   string
+	Corrects                                                              string // line_ref
+	Differs                                                               string // list
+	DiffersShort, NoAnswer                                                string
+	RefusedBy                                                             string // code
+	LiftWaits                                                             string // time
+	LiftSecond                                                            string // person, time
+
+	PeopleTitle, PeopleIntro, Roster, RosterEmpty, Roles, NoRoles, Delegation, Passkeys, InForce string
+	Revoked, CountsFrom                                                                          string // time
+	StandsUntil                                                                                  string // person, time
+	KeysCount                                                                                    string // counted, all
+	PolicyNow, NoPolicy                                                                          string
+	PolicyNext                                                                                   string // time
+	Currency, Version, NoLimit, NoBound, LineFrom, DayLimit, ApproveWithin, PayWithin, NameCheck string
+	UpTo                                                                                         string // amount
+	Tier, TierUpTo, TierLevels                                                                   string // number
+	Hours, Days                                                                                  string // number
+	Release, CurrencyHint, UpToHint, LevelsHint, LineFromHint, DayLimitHint, ApproveHint         string
+	PayHint, NameCheckHint, ReleaseHint                                                          string
+	ProposedBy                                                                                   string // person, time
+	AnotherSigns, ConfirmSend, ProposeSend, Drop, NewPasskeys, Fingerprint                       string
+	NotAble, NotAbleFirst, PeopleText, FirstText, NobodyElse, PolicyText                         string
+	RolesHint, OwnRoles, SecondPerson, Person, PersonHint, For, ForHint, ForNobody               string
+	Until, UntilHint, PersonFault, RolesFault, DelegationFault                                   string
+	ProposePeople, ProposePolicy, RevokeTitle, RevokeText, RevokeSend                            string
+
+	// Sign are what a passkey signs about a batch, by verdict; Acts what the session sends.
+	Sign, Acts map[string]actWords
+	// Statuses are those of batches, LineStatuses those of lines, Steps the events, Done what the person has just done.
+	Statuses, LineStatuses, Steps, Done map[string]string
+	// Differences are by what differs, Proposals by kind, NameChecks and Releases those of a policy.
+	Differences, Proposals, NameChecks, Releases map[string]string
+	// Refusals are by code of the processor, Mends by field of a policy or of people.
+	Refusals, Mends map[string]string
+}
+
+// actWords are those of a form.
+type actWords struct{ Title, Text, Send string }
+
+var texts = language.Table[*words]{money.French: &french, money.English: &english}
+
+var french = words{ //nolint:gosec // texts, no credential
+	Title:    "Lots de paiements",
+	ListText: "Les lots que votre administration fait approuver et payer.",
+	Filter:   "Filtrer", Show: "Afficher", Next: "Lots plus anciens", First: "Retour au début",
+	None:   "Votre administration n’a encore aucun lot dans ce mode. Un lot apparaît ici dès que la personne qui le prépare importe ses lignes\u00a0; il attend ensuite les approbations.",
+	NoneSo: "Aucun lot ne remplit ces conditions. Retirez une condition, ou vérifiez le mode.",
+	Mode:   "Mode", Live: "Réel", Test: "Test", Status: "État", AnyStatus: "Tous les états", Holding: "Suspension", HeldOrNot: "Suspendus ou non", OnlyHeld: "Suspendus seulement",
+	Opened: "Ouvert le", Ref: "Référence", Date: "Date de paiement", Count: "Lignes", Sum: "Montant total", Largest: "Ligne la plus élevée", Held: "Suspendu", Colon: "\u00a0: ", Unknown: "personne inconnue", Service: "le service",
+	Revision: "révision %d", RevisionLabel: "Révision", Maker: "Préparé par", Waiver: "Noms non vérifiés, motif", SealedAt: "Scellé le", ApproveUntil: "À approuver avant le", PayUntil: "Dernier jour de paiement",
+	Digest: "Empreinte", ID: "Identifiant", WhatIsSigned: "Ce qui est approuvé", Accounts: "Comptes de paiement", Account: "Compte", Totals: "Lignes par état",
+	BatchTitle: "Lot %s, révision %d",
+	Reason:     "Motif", ReasonHint: "De 1 à 140 caractères. Le motif reste dans l’historique du lot.", NoReason: "Indiquez le motif, en 140 caractères au plus.", HeldBy: "Suspendu par", Since: "Depuis le",
+	Level: "Niveau %d\u00a0: %d approbation sur %d, rôle %s", Missing: "il en manque %d", StandsFor: "à la place de %s", HasApproved: "A approuvé le %s",
+	HasNot: "N’a pas approuvé", CountsElsewhere: "Compte déjà par une autre approbation", Name: "Nom", State: "État",
+	Timeline: "Historique", When: "Date", What: "Événement", By: "Par", Place: "Enregistrement", LinesChanged: "%d ligne(s).",
+	Lines: "Lignes", Number: "N°", LineRef: "Référence de la ligne", Payee: "Bénéficiaire", Amount: "Montant", LineCase: "Cas ouvert", NotOpened: "Contenu illisible ou effacé", NoLines: "Ce lot n’a pas encore de ligne.",
+	LinesNotSeen: "Vos rôles ne donnent pas accès aux lignes des lots. Les personnes qui préparent et qui approuvent les voient.", NextLines: "Lignes suivantes", FirstLines: "Premières lignes",
+	Corrects:     "Corrige %s.",
+	Differs:      "Personne ne peut signer ce lot ici\u00a0: ce que la page affiche n’est pas ce qui a été scellé (%s). Suspendez le lot et prévenez l’exploitation.",
+	DiffersShort: "Rien n’est signé\u00a0: les lignes du lot ne sont pas celles qui ont été scellées. Rechargez la page, suspendez le lot et prévenez l’exploitation.",
+	NoAnswer:     "Le service n’a pas répondu à temps\u00a0: on ne sait pas si la demande a été prise en compte. Rechargez la page dans une minute\u00a0; si rien n’a changé, recommencez. Rien n’est fait deux fois.",
+	RefusedBy:    "La demande est refusée (%s). Rechargez la page, puis prévenez l’exploitation si le refus se répète.",
+	LiftWaits:    "Vous avez signé la reprise le %s. Elle attend la signature d’une autre personne de la liste.",
+	LiftSecond:   "%s a signé la reprise le %s. Avec votre signature, le lot reprend.",
+
+	PeopleTitle: "Signataires et règles", PeopleIntro: "Les personnes qui signent pour les lots de votre administration, et les règles d’approbation. Deux personnes signent chaque changement\u00a0; il s’applique 24 heures après.",
+	Roster: "Signataires", RosterEmpty: "Aucun signataire n’est inscrit. Les deux premiers s’inscrivent ensemble\u00a0: l’un propose, l’autre voit la proposition et signe.", Roles: "Rôles", NoRoles: "aucun rôle", Delegation: "Délégation", Passkeys: "Clés d’accès", InForce: "En vigueur",
+	Revoked: "Retiré le %s", CountsFrom: "Compte à partir du %s", StandsUntil: "à la place de %s jusqu’au %s", KeysCount: "%d en vigueur sur %d",
+	PolicyNow: "Règles en vigueur", NoPolicy: "Aucune règle n’est en vigueur dans ce mode\u00a0: aucun lot ne peut être ouvert. Proposez des règles ci-dessous, quand deux signataires sont en vigueur.", PolicyNext: "Règles à partir du %s",
+	Currency: "Devise", Version: "Version", NoLimit: "aucun", NoBound: "Sans limite", LineFrom: "Ligne qui demande le palier suivant, à partir de", DayLimit: "Plafond par jour", ApproveWithin: "Délai d’approbation", PayWithin: "Délai de paiement", NameCheck: "Vérification des noms",
+	UpTo: "Jusqu’à %s", Tier: "Palier %d", TierUpTo: "Palier %d\u00a0: montant maximal", TierLevels: "Palier %d\u00a0: niveaux", Hours: "%d heures", Days: "%d jours après la date",
+	Release: "Mise en paiement", CurrencyHint: "Code de trois lettres, comme XAF.", UpToHint: "Total du lot et de ce que votre administration a scellé le même jour. Laissez vide pour le dernier palier sans limite.",
+	LevelsHint:   "Dans l’ordre, chaque niveau avec un rôle et un nombre de personnes\u00a0: «\u00a0chef 1, directeur 2\u00a0».",
+	LineFromHint: "Un lot dont une ligne atteint ce montant demande le palier suivant. Laissez vide pour aucun.", DayLimitHint: "Le plus que votre administration scelle en un jour. Laissez vide pour aucun plafond.", ApproveHint: "En heures, de 1 à 720.",
+	PayHint: "En jours après la date de paiement, de 0 à 60.", NameCheckHint: "Avant de sceller, les noms sont comparés à ceux de l’opérateur.", ReleaseHint: "Ce qui fait partir le paiement d’un lot approuvé.",
+	ProposedBy: "%s a proposé et signé ce changement le %s. Il s’applique 24 heures après une seconde signature.", AnotherSigns: "Une autre personne doit signer.", ConfirmSend: "Signer ce changement", ProposeSend: "Proposer et signer", Drop: "Abandonner la proposition", NewPasskeys: "Clés d’accès ajoutées", Fingerprint: "Début de l’empreinte de la clé",
+	NotAble:      "Seules les personnes inscrites comme signataires proposent des changements ici.",
+	NotAbleFirst: "Pour inscrire les deux premiers signataires, il faut un matricule et deux clés d’accès valables depuis au moins 24 heures. La personne qui gère les comptes donne le matricule.",
+	PeopleText:   "Inscrire une personne, ou changer ses rôles et sa délégation. Les clés d’accès de la personne qui signent déjà des décisions sont ajoutées. Les anciens rôles ne comptent plus dès la seconde signature\u00a0; les nouveaux comptent 24 heures après.",
+	FirstText:    "Les deux premiers signataires sont vous et une autre personne. Elle voit cette proposition ici et la signe. Leurs clés comptent 24 heures après.",
+	NobodyElse:   "Personne d’autre de votre administration n’a un matricule et deux clés d’accès valables depuis 24 heures.",
+	PolicyText:   "Les règles de ce mode, en entier. Les lots déjà scellés et pas encore mis en paiement sont suspendus à leur mise en paiement, car leurs règles ont changé.",
+	RolesHint:    "En minuscules sans accent, séparés par des virgules, comme «\u00a0chef, directeur\u00a0». Les règles nomment ces rôles. Laissez vide pour n’en donner aucun.", OwnRoles: "Vos rôles", SecondPerson: "Autre personne", Person: "Personne", PersonHint: "Elle a un matricule et deux clés d’accès valables depuis 24 heures.",
+	For: "Délégation", ForHint: "La personne pour qui celle-ci approuve.", ForNobody: "Aucune", Until: "Fin de la délégation", UntilHint: "Date comme 2026-12-31\u00a0; seulement avec une délégation.",
+	PersonFault: "Personne\u00a0: choisissez une personne de votre administration qui a un matricule et deux clés d’accès valables depuis 24 heures.",
+	RolesFault:  "Rôles\u00a0: écrivez-les en minuscules sans accent ni espace, séparés par des virgules.", DelegationFault: "Délégation\u00a0: choisissez une autre personne inscrite, et une date de fin à venir comme 2026-12-31.",
+	ProposePeople: "Proposer un changement de signataires", ProposePolicy: "Proposer des règles", RevokeTitle: "Retirer un signataire", RevokeText: "Le retrait est immédiat et définitif. Les lots que cette personne peut approuver, ou qu’elle a préparés, sont suspendus.", RevokeSend: "Retirer",
+
+	Sign: map[string]actWords{
+		"approve": {"Approuver", "Votre clé d’accès signe l’empreinte affichée plus haut\u00a0: le lot avec toutes ses lignes. La page vient de les relire et de les additionner.", "Approuver avec une clé d’accès"},
+		"reject":  {"Rejeter", "Le lot prend fin sans aucun paiement. Pour payer, il est préparé de nouveau.", "Rejeter avec une clé d’accès"},
+		"release": {"Mettre en paiement", "Le paiement des lignes commence tout de suite.", "Mettre en paiement avec une clé d’accès"},
+		"resume":  {"Lever la suspension", "Deux personnes de la liste des signataires signent la reprise. Votre signature attendra la seconde pendant sept jours.", "Signer la reprise avec une clé d’accès"},
+	},
+	Acts: map[string]actWords{
+		"hold":   {"Suspendre", "Rien de ce lot n’est mis en paiement ni envoyé jusqu’à ce que deux personnes lèvent la suspension.", "Suspendre"},
+		"recall": {"Rappeler le lot", "Le lot prend fin sans aucun paiement. Vous pouvez l’importer de nouveau, corrigé.", "Rappeler"},
+		"stop":   {"Arrêter pour de bon", "Les lignes qui ne sont pas encore envoyées sont annulées. Celles qui sont envoyées suivent leur cours.", "Arrêter"},
+	},
+	Statuses: map[string]string{
+		"draft": "Brouillon", "sealed": "Scellé, attend les approbations", "approved": "Approuvé", "releasing": "En paiement", "done": "Terminé", "discarded": "Abandonné", "rejected": "Rejeté", "recalled": "Rappelé", "expired": "Expiré",
+	},
+	LineStatuses: map[string]string{"ready": "À payer", "sent": "Envoyée", "paid": "Payée", "refused": "Refusée", "cancelled": "Annulée", "returned": "Retournée"},
+	Steps: map[string]string{
+		"batch.opened": "Lot ouvert", "batch.sealed": "Lot scellé", "batch.approval": "Approbation", "batch.approved": "Lot approuvé", "batch.rejected": "Lot rejeté", "batch.recalled": "Lot rappelé",
+		"batch.expired": "Lot expiré", "batch.discarded": "Lot abandonné", "batch.erp_asked": "Question à l’ERP", "batch.released": "Mise en paiement", "batch.held": "Suspension", "batch.resumed": "Suspension levée",
+		"batch.stopped": "Lot arrêté", "batch.overdue": "Dernier jour de paiement passé", "batch.done": "Lot terminé", "lines.added": "Lignes ajoutées", "lines.sent": "Lignes envoyées", "lines.resent": "Lignes renvoyées, même tentative",
+		"lines.enquired": "Lignes demandées à l’opérateur", "lines.cancelled": "Lignes annulées", "line.paid": "Ligne payée", "line.refused": "Ligne refusée", "line.unsent": "Ligne de nouveau à payer", "line.returned": "Ligne retournée",
+		"line.partly_returned": "Retour d’une partie", "line.retried": "Nouvel essai", "line.proven": "Refus prouvé", "line.corrected": "Ligne corrigée", "line.settled": "Ligne décidée par deux personnes", "case.opened": "Cas ouvert", "case.acknowledged": "Cas noté",
+	},
+	Done: map[string]string{
+		"approve": "Votre approbation est enregistrée.", "reject": "Le lot est rejeté.", "release": "Le lot est mis en paiement.", "resume": "La suspension est levée.", "resume_first": "Votre signature est enregistrée. Une autre personne doit signer.",
+		"hold": "Le lot est suspendu.", "recall": "Le lot est rappelé.", "stop": "Le lot est arrêté.", "proposed": "Votre proposition est signée. Une autre personne doit la signer.", "changed": "Le changement est enregistré. Il s’applique dans 24 heures.", "dropped": "La proposition est abandonnée.", "revoked": "Le signataire est retiré.",
+	},
+	Differences: map[string]string{"digest": "l’empreinte", "root": "le contenu des lignes", "count": "le nombre de lignes", "sum": "les montants", "lines": "une ligne illisible"},
+	Proposals:   map[string]string{"people": "Changement de signataires proposé", "policy": "Règles proposées"},
+	NameChecks:  map[string]string{"off": "aucune", "new": "nouveaux bénéficiaires", "all": "tous les bénéficiaires"},
+	Releases:    map[string]string{"manual": "par une personne, avec sa clé d’accès", "on_date": "à la date de paiement"},
+	Refusals: map[string]string{
+		"disbursement.malformed": "Motif\u00a0: indiquez un motif.", "batch.not_found": "Lot\u00a0: il n’existe pas dans votre administration et ce mode.",
+		"batch.status": "Lot\u00a0: son état ne permet plus cette opération. Rechargez la page.", "batch.held": "Lot\u00a0: il est suspendu. La page en donne le motif\u00a0; deux personnes lèvent la suspension.",
+		"batch.not_held": "Lot\u00a0: il n’est pas suspendu.", "registry.stale": "Configuration\u00a0: ce serveur n’a pas encore la dernière. Recommencez dans une minute.",
+		"approval.level": "Niveau\u00a0: un autre niveau attend une approbation. Rechargez la page.", "approval.not_listed": "Personne\u00a0: seules les personnes inscrites quand le lot a été scellé signent.",
+		"approval.maker": "Personne\u00a0: la personne qui a préparé le lot ne l’approuve pas et ne le met pas en paiement. Une autre doit signer.", "approval.twice": "Personne\u00a0: vous avez déjà approuvé ce lot, ou une autre personne l’a fait à votre place. Une autre doit signer.",
+		"approval.not_in_force": "Personne\u00a0: il faut une personne en vigueur, avec une clé d’accès inscrite depuis 24 heures et avant le scellement du lot. Une autre doit signer.", "approval.not_signed": "Signature\u00a0: elle n’est pas celle de ce lot ou de ce changement. Rechargez la page et signez de nouveau.",
+		"approval.needs_two": "Personne\u00a0: deux personnes différentes signent, avec deux clés différentes.", "batch.not_maker": "Personne\u00a0: seule la personne qui a préparé le lot le rappelle. Les autres le rejettent.",
+		"policy.fault": "Règles", "roster.fault": "Signataires", "roster.not_found": "Personne\u00a0: choisissez une personne inscrite.",
+		"roster.key_taken": "Clé d’accès\u00a0: elle est déjà celle d’une autre personne. Inscrivez-en une autre.", "roster.number_taken": "Matricule\u00a0: une autre personne en vigueur l’a déjà. Vérifiez le matricule.",
+	},
+	Mends: map[string]string{
+		"currency": "Devise\u00a0: donnez un code comme XAF.", "tiers": "Paliers\u00a0: donnez de 1 à 10 paliers.", "up_to": "Montant maximal\u00a0: les montants croissent d’un palier au suivant, et seul le dernier peut être vide.",
+		"levels": "Niveaux\u00a0: donnez de 1 à 5 niveaux, chacun avec un rôle en minuscules et de 1 à 5 personnes, comme «\u00a0chef 1, directeur 2\u00a0».", "line_from": "Ligne qui demande le palier suivant\u00a0: donnez un montant, ou laissez vide.",
+		"day_limit": "Plafond par jour\u00a0: donnez un montant, ou laissez vide.", "approve_within": "Délai d’approbation\u00a0: donnez de 1 à 720 heures.", "pay_within_days": "Délai de paiement\u00a0: donnez de 0 à 60 jours.",
+		"name_check": "Vérification des noms\u00a0: choisissez une valeur.", "release": "Mise en paiement\u00a0: choisissez une valeur.", "watchers": "Personnes prévenues\u00a0: au plus 20.",
+		"people": "inscrivez de 1 à 20 personnes, les deux premières ensemble\u00a0; au plus 200 en vigueur.", "id": "donnez un matricule en caractères simples\u00a0; une personne retirée le reste, elle s’inscrit avec un nouveau compte.",
+		"roles": "au plus 10 rôles et 10 clés d’accès par personne.", "for": "une personne ne se remplace pas elle-même.", "person": "il doit rester deux personnes avec une clé d’accès. Inscrivez-en une autre d’abord, et suspendez les lots en attendant.",
+	},
+}
+
+var english = words{
+	Title:    "Payment batches",
+	ListText: "The batches that your administration has approved and paid.",
+	Filter:   "Filter", Show: "Show", Next: "Older batches", First: "Back to the start",
+	None:   "Your administration has no batch in this mode yet. A batch appears here as soon as the person who prepares it imports its lines; then it waits for approvals.",
+	NoneSo: "No batch meets these conditions. Remove a condition, or check the mode.",
+	Mode:   "Mode", Live: "Live", Test: "Test", Status: "Status", AnyStatus: "Any status", Holding: "Hold", HeldOrNot: "Held or not", OnlyHeld: "Held only",
+	Opened: "Opened", Ref: "Reference", Date: "Payment date", Count: "Lines", Sum: "Total", Largest: "Largest line", Held: "Held", Colon: ": ", Unknown: "unknown person", Service: "the service",
+	Revision: "revision %d", RevisionLabel: "Revision", Maker: "Prepared by", Waiver: "Names not checked because", SealedAt: "Sealed", ApproveUntil: "To be approved before", PayUntil: "Last day of payment",
+	Digest: "Digest", ID: "Id", WhatIsSigned: "What is approved", Accounts: "Payout accounts", Account: "Account", Totals: "Lines by status",
+	BatchTitle: "Batch %s, revision %d",
+	Reason:     "Reason", ReasonHint: "1 to 140 characters. The reason stays in the history of the batch.", NoReason: "Give the reason, in at most 140 characters.", HeldBy: "Held by", Since: "Since",
+	Level: "Level %d: %d of %d approvals, role %s", Missing: "%d missing", StandsFor: "in place of %s", HasApproved: "Approved %s",
+	HasNot: "Has not approved", CountsElsewhere: "Counts already by another approval", Name: "Name", State: "State",
+	Timeline: "History", When: "Time", What: "Event", By: "By", Place: "Record", LinesChanged: "%d line(s).",
+	Lines: "Lines", Number: "No.", LineRef: "Line reference", Payee: "Payee", Amount: "Amount", LineCase: "Open case", NotOpened: "Content unreadable or erased", NoLines: "This batch has no line yet.",
+	LinesNotSeen: "Your roles do not show lines of batches. People who prepare and who approve see them.", NextLines: "Next lines", FirstLines: "First lines",
+	Corrects:     "Corrects %s.",
+	Differs:      "Nobody can sign this batch here: what the page shows is not what was sealed (%s). Hold the batch and tell the operators of the service.",
+	DiffersShort: "Nothing is signed: the lines of the batch are not those that were sealed. Load the page again, hold the batch and tell the operators of the service.",
+	NoAnswer:     "The service did not answer in time: it is not known whether the request was carried out. Load the page again in a minute; if nothing has changed, try again. Nothing is done twice.",
+	RefusedBy:    "The request is refused (%s). Load the page again, and tell the operators of the service if it is refused again.",
+	LiftWaits:    "You signed the end of the hold on %s. It waits for the signature of another person of the list.",
+	LiftSecond:   "%s signed the end of the hold on %s. With your signature the batch goes on.",
+
+	PeopleTitle: "Signatories and policy", PeopleIntro: "The people who sign for batches of your administration, and the policy of approval. Two people sign each change; it applies 24 hours later.",
+	Roster: "Signatories", RosterEmpty: "Nobody is enrolled. The first two enrol together: one proposes, the other sees the proposal and signs.", Roles: "Roles", NoRoles: "no role", Delegation: "Delegation", Passkeys: "Passkeys", InForce: "In force",
+	Revoked: "Revoked %s", CountsFrom: "Counts from %s", StandsUntil: "in place of %s until %s", KeysCount: "%d in force of %d",
+	PolicyNow: "Policy in force", NoPolicy: "No policy is in force in this mode: no batch can be opened. Propose one below once two signatories are in force.", PolicyNext: "Policy from %s",
+	Currency: "Currency", Version: "Version", NoLimit: "none", NoBound: "No bound", LineFrom: "Line that needs the next tier, from", DayLimit: "Limit of a day", ApproveWithin: "Time to approve", PayWithin: "Time to pay", NameCheck: "Check of names",
+	UpTo: "Up to %s", Tier: "Tier %d", TierUpTo: "Tier %d: highest amount", TierLevels: "Tier %d: levels", Hours: "%d hours", Days: "%d days after the date",
+	Release: "Release", CurrencyHint: "Code of three letters, such as XAF.", UpToHint: "Total of the batch and of what your administration sealed on the same day. Leave it empty for a last tier without a bound.",
+	LevelsHint:   "In sequence, each level with a role and a number of people: \"chief 1, director 2\".",
+	LineFromHint: "A batch with a line of this amount needs the next tier. Leave it empty for none.", DayLimitHint: "The most that your administration seals in a day. Leave it empty for no limit.", ApproveHint: "In hours, 1 to 720.",
+	PayHint: "In days after the payment date, 0 to 60.", NameCheckHint: "Before sealing, names are compared with those of the operator.", ReleaseHint: "What begins the payment of an approved batch.",
+	ProposedBy: "%s proposed and signed this change on %s. It applies 24 hours after a second signature.", AnotherSigns: "Another person must sign.", ConfirmSend: "Sign this change", ProposeSend: "Propose and sign", Drop: "Drop the proposal", NewPasskeys: "Passkeys added", Fingerprint: "Beginning of the key's fingerprint",
+	NotAble:      "Only people who are enrolled as signatories propose changes here.",
+	NotAbleFirst: "To enrol the first two signatories you need a staff number and two passkeys that have approved for at least 24 hours. Whoever manages the accounts gives the number.",
+	PeopleText:   "Enrol a person, or change the person's roles and delegation. The person's passkeys that sign decisions already are added. Former roles end with the second signature; new ones count 24 hours later.",
+	FirstText:    "The first two signatories are you and another person, who sees this proposal here and signs it. Their passkeys count 24 hours later.",
+	NobodyElse:   "Nobody else of your administration has a staff number and two passkeys that have approved for 24 hours.",
+	PolicyText:   "The whole policy of this mode. Batches that are sealed and not released yet are held at their release, because their policy has changed.",
+	RolesHint:    "In small letters without accents, separated by commas, such as \"chief, director\". The policy names these roles. Leave it empty for none.", OwnRoles: "Your roles", SecondPerson: "Other person", Person: "Person", PersonHint: "With a staff number and two passkeys that have approved for 24 hours.",
+	For: "Delegation", ForHint: "The person for whom this one approves.", ForNobody: "None", Until: "End of the delegation", UntilHint: "A date such as 2026-12-31; only with a delegation.",
+	PersonFault: "Person: choose a person of your administration with a staff number and two passkeys that have approved for 24 hours.",
+	RolesFault:  "Roles: write them in small letters without accents or spaces, separated by commas.", DelegationFault: "Delegation: choose another enrolled person, and an end to come such as 2026-12-31.",
+	ProposePeople: "Propose a change of signatories", ProposePolicy: "Propose a policy", RevokeTitle: "Revoke a signatory", RevokeText: "This works at once and for ever. Batches that the person may approve, or has prepared, are held.", RevokeSend: "Revoke",
+
+	Sign: map[string]actWords{
+		"approve": {"Approve", "Your passkey signs the digest above: the batch with all its lines. The page has just read and added them up again.", "Approve with a passkey"},
+		"reject":  {"Reject", "The batch ends and pays nothing. To be paid it is prepared again.", "Reject with a passkey"},
+		"release": {"Release", "The payment of the lines begins at once.", "Release with a passkey"},
+		"resume":  {"Lift the hold", "Two people of the list of signatories sign. Your signature will wait for the second one for seven days.", "Sign the end of the hold with a passkey"},
+	},
+	Acts: map[string]actWords{
+		"hold":   {"Hold", "Nothing of this batch is released or sent until two people lift the hold.", "Hold"},
+		"recall": {"Recall the batch", "The batch ends and pays nothing. You can import it again, corrected.", "Recall"},
+		"stop":   {"Stop for good", "Lines that are not sent yet are cancelled. Those that are sent take their course.", "Stop"},
+	},
+	Statuses: map[string]string{
+		"draft": "Draft", "sealed": "Sealed, waits for approvals", "approved": "Approved", "releasing": "Paying", "done": "Done", "discarded": "Discarded", "rejected": "Rejected", "recalled": "Recalled", "expired": "Expired",
+	},
+	LineStatuses: map[string]string{"ready": "To be paid", "sent": "Sent", "paid": "Paid", "refused": "Refused", "cancelled": "Cancelled", "returned": "Returned"},
+	Steps: map[string]string{
+		"batch.opened": "Batch opened", "batch.sealed": "Batch sealed", "batch.approval": "Approval", "batch.approved": "Batch approved", "batch.rejected": "Batch rejected", "batch.recalled": "Batch recalled",
+		"batch.expired": "Batch expired", "batch.discarded": "Batch discarded", "batch.erp_asked": "Question to the ERP", "batch.released": "Released", "batch.held": "Held", "batch.resumed": "Hold lifted",
+		"batch.stopped": "Batch stopped", "batch.overdue": "Last day of payment over", "batch.done": "Batch done", "lines.added": "Lines added", "lines.sent": "Lines sent", "lines.resent": "Lines sent again, same attempt",
+		"lines.enquired": "Operator asked about lines", "lines.cancelled": "Lines cancelled", "line.paid": "Line paid", "line.refused": "Line refused", "line.unsent": "Line to be paid again", "line.returned": "Line returned",
+		"line.partly_returned": "A part returned", "line.retried": "New try", "line.proven": "Refusal proven", "line.corrected": "Line corrected", "line.settled": "Line decided by two people", "case.opened": "Case opened", "case.acknowledged": "Case noted",
+	},
+	Done: map[string]string{
+		"approve": "Your approval is recorded.", "reject": "The batch is rejected.", "release": "The batch is released.", "resume": "The hold is lifted.", "resume_first": "Your signature is recorded. Another person must sign.",
+		"hold": "The batch is held.", "recall": "The batch is recalled.", "stop": "The batch is stopped.", "proposed": "Your proposal is signed. Another person must sign it.", "changed": "The change is recorded. It applies in 24 hours.", "dropped": "The proposal is dropped.", "revoked": "The signatory is revoked.",
+	},
+	Differences: map[string]string{"digest": "the digest", "root": "the content of the lines", "count": "the number of lines", "sum": "the amounts", "lines": "an unreadable line"},
+	Proposals:   map[string]string{"people": "Proposed change of signatories", "policy": "Proposed policy"},
+	NameChecks:  map[string]string{"off": "none", "new": "new payees", "all": "all payees"},
+	Releases:    map[string]string{"manual": "by a person, with a passkey", "on_date": "on the payment date"},
+	Refusals: map[string]string{
+		"disbursement.malformed": "Reason: give a reason.", "batch.not_found": "Batch: your administration has none such in this mode.",
+		"batch.status": "Batch: its status does not allow this any more. Load the page again.", "batch.held": "Batch: it is held. The page has the reason; two people lift the hold.",
+		"batch.not_held": "Batch: it is not held.", "registry.stale": "Configuration: this server lacks the newest. Try again in a minute.",
+		"approval.level": "Level: another level waits for an approval. Load the page again.", "approval.not_listed": "Person: only people who were listed when the batch was sealed sign.",
+		"approval.maker": "Person: who prepared the batch neither approves nor releases it. Another person must sign.", "approval.twice": "Person: you have approved this batch, or another person has in your place. Another person must sign.",
+		"approval.not_in_force": "Person: a person in force must sign, with a passkey enrolled for 24 hours and before the batch was sealed. Another person must sign.", "approval.not_signed": "Signature: it is not of this batch or this change. Load the page again and sign again.",
+		"approval.needs_two": "Person: two different people sign, with two different passkeys.", "batch.not_maker": "Person: only who prepared the batch recalls it. Others reject it.",
+		"policy.fault": "Policy", "roster.fault": "Signatories", "roster.not_found": "Person: choose an enrolled person.",
+		"roster.key_taken": "Passkey: it is another person's already. Enrol another one.", "roster.number_taken": "Staff number: another person in force has it. Check the number.",
+	},
+	Mends: map[string]string{
+		"currency": "Currency: give a code such as XAF.", "tiers": "Tiers: give 1 to 10 tiers.", "up_to": "Highest amount: amounts grow from tier to tier, and only the last may be empty.",
+		"levels": "Levels: give 1 to 5 levels, each with a role in small letters and 1 to 5 people, such as \"chief 1, director 2\".", "line_from": "Line that needs the next tier: give an amount, or leave it empty.",
+		"day_limit": "Limit of a day: give an amount, or leave it empty.", "approve_within": "Time to approve: give 1 to 720 hours.", "pay_within_days": "Time to pay: give 0 to 60 days.",
+		"name_check": "Check of names: choose a value.", "release": "Release: choose a value.", "watchers": "People who are told: at most 20.",
+		"people": "enrol 1 to 20 people, the first two together; at most 200 in force.", "id": "give a staff number in plain characters; a revoked person stays so and enrols with a new account.",
+		"roles": "at most 10 roles and 10 passkeys a person.", "for": "a person does not stand for the same person.", "person": "two people with a passkey must stay. Enrol another one first, and hold the batches until then.",
+	},
+}

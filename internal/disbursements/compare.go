@@ -1,0 +1,130 @@
+package disbursements
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"quittance/disbursement"
+	"quittance/disbursement/digest"
+	"quittance/internal/disbursements/lines"
+	"quittance/internal/personal"
+)
+
+// Opener opens the sealed contents of lines: personal.Store. A line that cannot be opened has no content.
+type Opener interface {
+	Lines(ctx context.Context, lines []personal.SealedLine) ([]json.RawMessage, error)
+}
+
+// OpenLine is a line with its content.
+type OpenLine struct {
+	disbursement.Line
+	Content digest.Line
+	Salt    [32]byte
+	// Opened is false for a line that was erased, or whose bytes are not its own.
+	Opened bool
+}
+
+// Open opens lines of a batch, in their order.
+func Open(ctx context.Context, with Opener, list []disbursement.Line) ([]OpenLine, error) {
+	sealed := make([]personal.SealedLine, len(list))
+	for i, l := range list {
+		sealed[i] = personal.SealedLine{ID: personal.LineID(l.Batch, l.Position), Sealed: l.Sealed}
+	}
+	contents, err := with.Lines(ctx, sealed)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]OpenLine, len(list))
+	for i, l := range list {
+		out[i].Line = l
+		if contents[i] == nil {
+			continue
+		}
+		salt, content, err := lines.ParseContent(contents[i])
+		out[i].Salt, out[i].Content, out[i].Opened = salt, content, err == nil
+	}
+	return out, nil
+}
+
+// Difference is something in which the rows of a batch differ from what its approvers sign.
+type Difference string
+
+// The differences.
+const (
+	// DifferentDigest says that the digest is not that of what is shown of the batch.
+	DifferentDigest Difference = "digest"
+	DifferentRoot   Difference = "root"
+	DifferentCount  Difference = "count"
+	DifferentSum    Difference = "sum" // or the largest line, or the sum of an account
+	// DifferentLines says that a line cannot be opened.
+	DifferentLines Difference = "lines"
+)
+
+// Differences has all differences.
+func Differences() []Difference {
+	return []Difference{DifferentDigest, DifferentRoot, DifferentCount, DifferentSum, DifferentLines}
+}
+
+// compareAtOnce is how many lines are in memory.
+const compareAtOnce = 500
+
+// Compare opens all lines of a sealed batch, 500 at a time, calls take with each, in their order, and returns in what they, and
+// what the rows say of the batch, differ from what its approvers sign; none if a person may sign what take was given. Whoever
+// shows lines beside a button shows those of take: rows that are read once more may be others.
+func (s *Store) Compare(ctx context.Context, with Opener, b Batch, take func(OpenLine)) (out []Difference, err error) {
+	differs := func(d Difference) {
+		if !slices.Contains(out, d) {
+			out = append(out, d)
+		}
+	}
+	c := b.Sealing.Content
+	own, err := c.Digest()
+	if err != nil || own != b.Digest || c.Batch != b.ID || c.Agency != b.TenantID || c.Mode != modeOf(b.Live) || c.BatchRef != b.BatchRef ||
+		c.Revision != b.Revision || c.Currency != b.Currency || c.Date != b.Date || c.Maker != b.Maker {
+		differs(DifferentDigest)
+	}
+	var tree digest.Tree
+	var sum, largest int64
+	counts := map[string]disbursement.Total{}
+	for {
+		list, err := s.Lines(ctx, b.ID, LineQuery{From: tree.Size, Size: compareAtOnce})
+		if err != nil {
+			return nil, err
+		}
+		opened, err := Open(ctx, with, list)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range opened {
+			take(l)
+			leaf, err := digest.Leaf(l.Salt, l.Content)
+			if !l.Opened || err != nil || l.Position != tree.Size {
+				differs(DifferentLines)
+			}
+			tree = tree.Add(leaf)
+			sum, largest = sum+l.Content.Amount, max(largest, l.Content.Amount)
+			of := counts[l.Content.PayoutAccount]
+			counts[l.Content.PayoutAccount] = disbursement.Total{Count: of.Count + 1, Sum: of.Sum + l.Content.Amount}
+		}
+		if len(list) < compareAtOnce || tree.Size > disbursement.MaxLines {
+			break
+		}
+	}
+	if tree.Root() != c.Root || b.Tree.Root() != c.Root {
+		differs(DifferentRoot)
+	}
+	if tree.Size != c.Count || b.Count != c.Count {
+		differs(DifferentCount)
+	}
+	if sum != c.Sum || b.Sum != c.Sum || largest != c.Largest || b.Largest != c.Largest || len(counts) != len(c.Accounts) {
+		differs(DifferentSum)
+	}
+	for _, a := range c.Accounts {
+		if counts[a.Code] != (disbursement.Total{Count: a.Count, Sum: a.Sum}) {
+			differs(DifferentSum)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}

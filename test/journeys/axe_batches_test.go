@@ -1,0 +1,60 @@
+package journeys_test
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+
+	"quittance/money"
+	"quittance/test/approvals"
+)
+
+// batches adds the pages on which an agency approves batches, in both languages, in each state that a person meets.
+func (g *gallery) batches(t *testing.T) {
+	t.Helper()
+	w := approvals.New(t)
+	for _, path := range w.Site.Assets() {
+		g.mux.Handle("GET "+path, w.Handler)
+	}
+	add := func(name, by, path string) {
+		t.Helper()
+		for _, lang := range money.Languages {
+			join := "?"
+			if u, err := url.Parse(path); err == nil && u.RawQuery != "" {
+				join = "&"
+			}
+			a := w.Browsers[by].Get(path + join + "lang=" + string(lang))
+			if a.Code != http.StatusOK {
+				t.Fatalf("%s answers %d:\n%s", name, a.Code, a.Body)
+			}
+			g.tours = append(g.tours, tour{{name: "staff." + name + "-" + string(lang), widths: []int{320, 1280}, pictured: true, page: withForms(a)}})
+		}
+	}
+	const list, one, held = "/agency/batches?mode=test", "/agency/batches/dsb_1", "/agency/batches/dsb_2"
+	add("batches.none", "Ben", list)
+	add("signatories.none", "Ama", approvals.PeoplePath)
+	w.Agency(t)
+	w.Sealed(t, "dsb_1", 12)
+	w.Sealed(t, "dsb_2", 3)
+	if a := w.Browsers["Ben"].Post(held+"/hold", url.Values{"reason": {"une adresse à vérifier"}}); a.Code != http.StatusSeeOther {
+		t.Fatalf("a hold is answered %d", a.Code)
+	}
+	w.Press(t, "Ama", approvals.PeoplePath, approvals.Propose, "kind", "people", "person", w.IDs["Cleo"], "roles", "chief, director")
+	add("batches", "Ben", list)
+	add("batch", "Ben", one)
+	add("batch.maker", "Ama", one)
+	add("batch.reader", "Rita", one)
+	add("batch.held", "Cleo", held)
+	add("signatories", "Ben", approvals.PeoplePath)
+	w.Exec(t, `UPDATE disbursement_lines SET sealed = '' WHERE batch = 'dsb_1' AND position = 1`)
+	add("batch.differs", "Ben", one)
+}
+
+// The pages of batches are held to what all pages of staff are.
+func TestBatchPagesForEverybody(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a browser")
+	}
+	t.Parallel()
+	galleryOf(t, (*gallery).batches).forEverybody(t)
+}
