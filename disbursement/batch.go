@@ -78,6 +78,8 @@ const (
 // Times of the lifecycle.
 const (
 	DraftLife = 7 * 24 * time.Hour
+	// MaxAhead is how far ahead the date of a batch may be when it is opened.
+	MaxAhead = 366 * 24 * time.Hour
 	// RequestLife is how long after it was made a request may be carried out for the first time.
 	RequestLife = 10 * time.Minute
 	// ResendWithin is how long after the first request an attempt may be requested again under its id.

@@ -182,7 +182,8 @@ const (
 	WordNoFunds WordKind = "no_funds"
 	// WordNeverSent says that the request was read for the first time after its end: it was surely never sent.
 	WordNeverSent WordKind = "never_sent"
-	// WordChanged says that the content of the line has another leaf. Nothing was sent.
+	// WordChanged says that the content of the line has another leaf, or its account is another one (then with a code).
+	// Nothing was sent.
 	WordChanged WordKind = "changed"
 	// WordUnopenable says that the content of the line can never be opened, as its key is deleted. Nothing was sent.
 	WordUnopenable WordKind = "unopenable"

@@ -47,6 +47,9 @@ func (d *decider) open(do Open) Answer {
 	if refusal, ok := do.wellFormed(); !ok {
 		return refusal
 	}
+	if dayBegins(do.Date).After(d.cmd.At.Add(MaxAhead)) {
+		return refuseField(CodeMalformed, "date", "choose a date within a year")
+	}
 	switch {
 	case d.stale():
 		return refuse(CodeRegistryOld)

@@ -260,7 +260,11 @@ func (d *decider) free(l *Line) bool {
 
 // changed holds the batch of a line whose content is another one than was approved.
 func (d *decider) changed(b *Batch, l *Line, w Word) {
-	d.hold(b, "", "the content of a line is another one than was approved")
+	reason := "the content of a line is another one than was approved"
+	if w.Code != "" {
+		reason = "a line cannot be paid as it was approved: " + w.Code
+	}
+	d.hold(b, "", reason)
 	d.openCase(b, l, CaseChanged, said(w))
 	if w.Source == FromRequest && w.Try == l.Try && l.Try == 1 {
 		d.unsent(b, l, w)

@@ -18,15 +18,16 @@ import (
 	"quittance/internal/commands"
 	"quittance/internal/disbursements/lines"
 	"quittance/internal/personal"
+	"quittance/money/localtime"
 	"quittance/schemas"
 )
 
 // LabelIDs is of the MACs in the ids of batches (internal/secret).
 const LabelIDs = "batch ids"
 
-// longestLife is the longest time from the opening of a batch to its end: the life of a draft, the longest approve_within
-// and the longest pay_within_days of a policy (disbursement/policy), and a day for the time zone.
-const longestLife = disbursement.DraftLife + (30+60+1)*24*time.Hour
+// longestLife is the longest time from the date of a batch to its end: the longest pay_within_days of a policy
+// (disbursement/policy), and a day for the time zone.
+const longestLife = (60 + 1) * 24 * time.Hour
 
 // sealedAtOnce is how many data keys of lines are written at once.
 const sealedAtOnce = 64
@@ -92,6 +93,9 @@ var (
 	ErrNoAccounts = errors.New("the agency has no payout account in this mode; the registry's block `payouts` names them")
 )
 
+// ErrMaybeSealed says that the processor has not answered whether the batch is sealed. If it is, people can approve it.
+var ErrMaybeSealed = errors.New("the processor has not answered, and the batch may be sealed")
+
 // RefusedError is the error of a command that the processor refuses.
 type RefusedError struct{ disbursement.Refusal }
 
@@ -100,7 +104,8 @@ func (r *RefusedError) Error() string { return fmt.Sprintf("%s: %s (%s)", r.Fiel
 
 // Import reads the file, and opens, fills and seals a batch. The file is returned also with ErrFile, for its faults. After
 // any other error the batch is discarded; if that fails, too, it ends by itself after seven days, and meanwhile its
-// batch_ref is taken. Errors of the processor are *RefusedError, or wrap commands.ErrUnavailable.
+// batch_ref is taken. With ErrMaybeSealed it is left as it is. Errors of the processor are *RefusedError, or wrap
+// commands.ErrUnavailable.
 func (i *Importer) Import(ctx context.Context, q Import) (b disbursement.Batch, file *lines.File, err error) {
 	accounts, registry := i.Accounts(q.TenantID, q.Live)
 	if len(accounts) == 0 {
@@ -130,13 +135,23 @@ func (i *Importer) Import(ctx context.Context, q Import) (b disbursement.Batch, 
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // never fails
 	x := &importing{Importer: i, q: q, id: i.IDs.New(i.now(), i.Partition(schemas.Disbursement.Commands, q.TenantID), random), registry: registry}
+	var refused *RefusedError
 	if _, err := x.ask(ctx, disbursement.Open{
 		BatchRef: q.BatchRef, Scope: q.Scope, Source: disbursement.SourceFile, Currency: q.Currency, Date: q.Date, Maker: q.Maker, ImportID: importID, Accounts: payouts,
-	}); err != nil {
+	}); errors.As(err, &refused) {
 		return b, file, err
+	} else if err != nil {
+		return b, file, errors.Join(err, x.discard(ctx)) // it may be opened
 	}
-	if b, err = x.fill(ctx, importID, sealed); err != nil {
+	if err = x.fill(ctx, importID, sealed); err != nil {
 		return b, file, errors.Join(err, x.discard(ctx))
+	}
+	b, err = x.ask(ctx, disbursement.Seal{Count: len(sealed.Lines), Sum: sealed.Sum, Root: sealed.Root, Waiver: q.Waiver})
+	switch {
+	case errors.As(err, &refused):
+		return b, file, errors.Join(err, x.discard(ctx))
+	case err != nil:
+		return b, file, fmt.Errorf("%w: look at it with `quittance batches show %s`: %w", ErrMaybeSealed, x.id, err)
 	}
 	return b, file, nil
 }
@@ -184,26 +199,30 @@ func (x *importing) ask(ctx context.Context, do disbursement.Action) (disburseme
 	return *a.Batch, nil
 }
 
-// fill adds the lines and seals the batch.
-func (x *importing) fill(ctx context.Context, importID string, sealed *lines.Sealed) (b disbursement.Batch, err error) {
+// fill adds the lines.
+func (x *importing) fill(ctx context.Context, importID string, sealed *lines.Sealed) error {
 	contents, err := x.encrypt(ctx, sealed)
 	if err != nil {
-		return b, err
+		return err
 	}
 	for chunk, err := range sealed.Chunks(func(position int, _ []byte) ([]byte, error) { return contents[position], nil }) {
 		if err != nil {
-			return b, err
+			return err
 		}
 		if _, err := x.ask(ctx, disbursement.AddLines{ImportID: importID, Position: chunk.Position, Lines: chunk.Lines}); err != nil {
-			return b, err
+			return err
 		}
 	}
-	return x.ask(ctx, disbursement.Seal{Count: len(sealed.Lines), Sum: sealed.Sum, Root: sealed.Root, Waiver: x.q.Waiver})
+	return nil
 }
 
 // encrypt seals the content of each line with a data key of its own.
 func (x *importing) encrypt(ctx context.Context, sealed *lines.Sealed) ([][]byte, error) {
-	out, endsBy := make([][]byte, len(sealed.Lines)), x.now().Add(longestLife)
+	begins, err := localtime.Begin(x.q.Date)
+	if err != nil {
+		return nil, fmt.Errorf("reading the date of a batch: %w", err)
+	}
+	out, endsBy := make([][]byte, len(sealed.Lines)), begins.Add(longestLife)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(sealedAtOnce)
 	for position, l := range sealed.Lines {
@@ -237,8 +256,12 @@ const discardWithin = 10 * time.Second
 func (x *importing) discard(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardWithin)
 	defer cancel()
-	if _, err := x.ask(ctx, disbursement.Discard{By: x.q.Maker}); err != nil {
-		return fmt.Errorf("the draft of the import is left, and ends after seven days: %w", err)
+	_, err := x.ask(ctx, disbursement.Discard{By: x.q.Maker})
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) && refused.Code == disbursement.CodeBatchUnknown {
+		return nil // it was never opened
+	}
+	if err != nil {
+		return fmt.Errorf("the draft %s of the import is left, and ends after seven days: %w", x.id, err)
 	}
 	return nil
 }

@@ -94,7 +94,11 @@ func (s *Store) Apply(ctx context.Context, events []Happened, moves []consume.Mo
 		if err := events[i].queue(b); err != nil {
 			return err
 		}
-		if x := events[i].Event.Batch; x != nil && !x.EndedAt.IsZero() && !x.Status.Live() {
+		switch x := events[i].Event.Batch; {
+		case x == nil || x.EndedAt.IsZero():
+		case x.Status.Live(): // a line of a batch that was done is tried again
+			ended[x.ID] = events[i].Event.At.Add(longestLife)
+		default:
 			ended[x.ID] = x.EndedAt
 		}
 	}
@@ -109,9 +113,9 @@ func (h *Happened) queue(b *pgx.Batch) error {
 	e := &h.Event
 	for part, snapshot := range map[string][]byte{modeOf(e.Live): h.agency, partRoster: h.roster} {
 		if len(snapshot) > 0 {
-			b.Queue(`INSERT INTO disbursement_agencies (tenant_id, part, at, snapshot) VALUES ($1, $2, $3, $4)
-				ON CONFLICT (tenant_id, part) DO UPDATE SET at = excluded.at, snapshot = excluded.snapshot WHERE disbursement_agencies.at <= excluded.at`,
-				e.TenantID, part, e.At, snapshot)
+			b.Queue(`INSERT INTO disbursement_agencies (tenant_id, part, "offset", snapshot) VALUES ($1, $2, $3, $4)
+				ON CONFLICT (tenant_id, part) DO UPDATE SET "offset" = excluded."offset", snapshot = excluded.snapshot WHERE disbursement_agencies."offset" < excluded."offset"`,
+				e.TenantID, part, h.Offset, snapshot)
 		}
 	}
 	x := e.Batch
@@ -149,6 +153,11 @@ func (h *Happened) queueLines(b *pgx.Batch) {
 		if sealed[i] = l.Sealed; sealed[i] == nil {
 			sealed[i] = []byte{}
 		}
+	}
+	if h.Event.Type == disbursement.EventLinesAdded {
+		// A later event may have come before, if this one was set aside.
+		b.Queue(`UPDATE disbursement_lines SET sealed = l.sealed FROM unnest($2::integer[], $3::bytea[]) AS l (position, sealed)
+			WHERE batch = $1 AND disbursement_lines.position = l.position AND disbursement_lines.sealed = ''`, h.Event.Batch.ID, at, sealed)
 	}
 	b.Queue(`INSERT INTO disbursement_lines (batch, position, line_ref, status, case_kind, sequence, snapshot, sealed)
 		SELECT $1, position, line_ref, status, case_kind, $2, snapshot, sealed

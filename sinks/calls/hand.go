@@ -53,6 +53,9 @@ func (h *Hand) Command(topic, key string, command record.Record) error {
 	}
 }
 
+// First reports whether nobody has read the request before this process, so that no call of it was made before.
+func (h *Hand) First() bool { return h.broker.First(h.record) }
+
 // Reported returns the outcome of a request whose report ended with an error of Command, or
 // nil. Any other error is a fault of the program: the poison topic keeps the record until it
 // is mended.

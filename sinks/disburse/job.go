@@ -33,6 +33,7 @@ var (
 	errReplaced  = &connector.Error{Doing: "finding the payout account", Fault: connector.FaultCredentials, Err: errors.New("the agency has replaced the payout account that was approved")}
 	errChanged   = errors.New("the line has another content than was approved")
 	errPayee     = errors.New("the payee's number is none of the operator")
+	errKey       = errors.New("the data key of the line cannot be read")
 )
 
 // job is one record in hand.
@@ -45,6 +46,7 @@ type job struct {
 	account   connector.Account // of the next call
 	reference connector.PayoutReference
 	purpose   string
+	asked     int // calls to pay that this reader made
 }
 
 // errInvariant is the error of a record that no processor of this version writes.
@@ -127,8 +129,8 @@ func (j *job) Prepare(h *calls.Hand, kind calls.Kind) error {
 	j.reference = connector.PayoutReference{ID: j.attempt.UUID(), Amount: q.Line.Amount, Currency: q.Currency}
 	salt, content, err := j.sink.cfg.Open(h, q.Line.Batch, q.Line.Position, q.Line.Sealed)
 	switch {
-	case err != nil && kind == kindEnquire && !errors.Is(err, personal.ErrErased), err != nil && kind == kindPay:
-		return &connector.Error{Doing: "opening the line", Fault: connector.FaultNetwork, Err: err}
+	case unopenable(err) && kind == kindPay, err != nil && !unopenable(err):
+		return &connector.Error{Doing: "opening the line", Fault: connector.FaultNetwork, Err: opening(err)}
 	case err != nil:
 		return nil
 	case !q.Same(salt, content) && kind == kindPay:
@@ -144,8 +146,24 @@ func (j *job) Prepare(h *calls.Hand, kind calls.Kind) error {
 	return nil
 }
 
+// unopenable reports whether nobody can open a line any more: its key is deleted, or does not fit its content.
+func unopenable(err error) bool {
+	return errors.Is(err, personal.ErrErased) || errors.Is(err, personal.ErrMalformed)
+}
+
+// opening returns what is told of an error of opening a line: the text of a database's error has addresses and logins.
+func opening(err error) error {
+	for _, known := range []error{personal.ErrErased, personal.ErrMalformed} {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	return errKey
+}
+
 // Ask has the operator pay.
 func (j *job) Ask(ctx context.Context) (connector.PayoutOutcome, error) {
+	j.asked++
 	return j.connector.Pay(ctx, j.account, connector.Payout{PayoutReference: j.reference, PayoutRef: j.attempt.PayoutRef(), Purpose: j.purpose})
 }
 
@@ -154,10 +172,10 @@ func (j *job) Enquire(ctx context.Context) (connector.PayoutOutcome, error) {
 	return j.connector.EnquirePayout(ctx, j.account, j.reference)
 }
 
-// Unsendable reports whether no reader can ever send the request: the line cannot be opened, is another one, or pays nobody
-// whom the operator knows.
+// Unsendable reports whether no reader can ever send the request: the line cannot be opened, is another one, pays nobody
+// whom the operator knows, or from an account that nobody approved.
 func (j *job) Unsendable(err error) bool {
-	return errors.Is(err, personal.ErrErased) || errors.Is(err, errChanged) || errors.Is(err, errPayee)
+	return unopenable(err) || errors.Is(err, errChanged) || errors.Is(err, errPayee) || errors.Is(err, errReplaced)
 }
 
 // Settles reports that each answer to an enquiry ends the request. Whether an attempt that the operator does not know is
@@ -173,6 +191,9 @@ func (j *job) Answered(h *calls.Hand, o connector.PayoutOutcome, to calls.Kind) 
 	if to == kindEnquire {
 		source = disbursement.FromEnquiry
 	}
+	// That the operator has no such payout proves a refusal only if no other call to pay was made, by this reader or an
+	// earlier one: it may still arrive.
+	o.Absent = o.Absent && j.asked == 1 && h.First()
 	return j.tell(h, wordOf(o), source, string(o.Status))
 }
 
@@ -185,10 +206,13 @@ func (j *job) Enquired(h *calls.Hand, o connector.PayoutOutcome) string {
 func (j *job) NeverSent(h *calls.Hand, cause error) string {
 	word := disbursement.Word{Kind: disbursement.WordNeverSent}
 	switch {
-	case errors.Is(cause, personal.ErrErased):
+	case unopenable(cause):
 		word.Kind = disbursement.WordUnopenable
 	case errors.Is(cause, errChanged):
 		word.Kind = disbursement.WordChanged
+	case errors.Is(cause, errReplaced):
+		// No line of the account can be paid as it was approved: the batch is held, and people decide.
+		word.Kind, word.Code = disbursement.WordChanged, "account_replaced"
 	case errors.Is(cause, errPayee):
 		// Our own refusal: the operator was not asked, so it has no such payout.
 		word = disbursement.Word{Kind: disbursement.WordRefused, Absent: true, Code: "payee_malformed"}

@@ -80,7 +80,7 @@ func KafkaClients() []KafkaClient {
 func operatorAccess() Access {
 	notifications, sent, groups := deliveryTopics()
 	reads := slices.Concat(notifications, sent, []string{
-		schemas.TopicReplies, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicCases,
+		schemas.TopicReplies, schemas.Disbursement.Replies, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicCases,
 		schemas.TopicStatements, schemas.TopicReconciliation, schemas.TopicAudit,
 		schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal,
 	})

@@ -54,7 +54,8 @@ CREATE TABLE disbursement_agencies (
     tenant_id text NOT NULL,
     -- live, test, or roster for the people of both.
     part      text NOT NULL CHECK (part IN ('live', 'test', 'roster')),
-    at        timestamptz NOT NULL,
+    -- Of the event in disbursement.events; an agency has one partition.
+    "offset"  bigint NOT NULL,
     snapshot  bytea NOT NULL,
     PRIMARY KEY (tenant_id, part)
 );

@@ -499,8 +499,8 @@ func ofLine(use, short, action string, do func(person string, position int) disb
 		Use: use, Short: short, JSON: "the batch", Keyed: true, Args: cobra.ExactArgs(2),
 		Examples: []string{"batches " + strings.Replace(use, "POSITION", "17", 1)},
 		Check: func(m *cli.Meta) (err error) {
-			if position, err = strconv.Atoi(m.Args[1]); err != nil || position < 0 {
-				return cli.Usage("POSITION: must be a number from 0; `quittance batches lines BATCH` shows the positions")
+			if position, err = strconv.Atoi(m.Args[1]); err != nil || position < 0 || position >= disbursement.MaxLines {
+				return cli.Usage("POSITION: must be a number from 0 to %d; `quittance batches lines BATCH` shows the positions", disbursement.MaxLines-1)
 			}
 			return nil
 		},

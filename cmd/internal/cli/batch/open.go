@@ -41,7 +41,8 @@ func withProcessor(ctx context.Context, m *cli.Meta, do func(ctx context.Context
 	if err != nil {
 		return err
 	}
-	running, stop := context.WithCancel(ctx)
+	// An interruption ends the command, not the connection by which an import discards its batch.
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var g errgroup.Group
 	g.Go(func() error { return processor.Run(running) })
 	defer func() { stop(); err = errors.Join(err, g.Wait()) }()

@@ -71,7 +71,7 @@ var notReplayable = map[string]string{
 	schemas.Disbursement.Poison:     "these commands would break the same invariant again; the processor asks operators about undecided attempts automatically",
 	schemas.TopicPayouts:            "the processor asks operators about undecided attempts automatically, and requests again what they do not know",
 	schemas.TopicPayoutCalls:        "no sink reads it",
-	schemas.TopicPoisonBatches:      "the sink readmodel reads disbursement.events itself, from its positions in Postgres",
+	schemas.TopicPoisonBatches:      "mend what kept the event out, stop the sink readmodel, empty the table disbursement_positions, and start it: it reads all events of batches again, and rows of later events stay",
 	schemas.TopicPoisonPayouts:      "the processor asks operators about undecided attempts automatically, and requests again what they do not know",
 	schemas.TopicPoisonCases:        "a rebuild of the cases reads checkout.events and cases.events again: stop the sink, empty the tables cases and case_positions, and start it",
 	schemas.TopicPoisonDeliveries:   "other topics have the same events; replay webhooks --to webhook, cashin.webhooks --to cashin or erp.confirmations --to erp makes missing deliveries",
