@@ -2,7 +2,6 @@ package disbursements
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"quittance/ingress/staff"
 	"quittance/internal/disbursements"
 	"quittance/internal/identity"
-	"quittance/internal/personal"
 )
 
 // fromPosition is the condition of the list of lines: the number of its first line, from 1.
@@ -325,8 +323,3 @@ func masked(account string) string {
 	}
 	return "•••• " + account[len(account)-4:]
 }
-
-var _ disbursements.Opener = (*personal.Store)(nil)
-
-// errDiffers says that the lines are not those that are signed.
-var errDiffers = errors.New("the lines of the batch are not those of its digest")

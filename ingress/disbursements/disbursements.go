@@ -13,7 +13,6 @@ import (
 	"quittance/ingress/staff"
 	"quittance/internal/disbursements"
 	"quittance/internal/identity"
-	"quittance/internal/registry"
 	"quittance/money"
 )
 
@@ -29,11 +28,6 @@ type Approvals interface {
 // Book has the names and passkeys of people: identity.Book.
 type Book interface {
 	Read(ctx context.Context, now time.Time) (identity.People, error)
-}
-
-// Agencies name the agencies: registry.Registry. They answer from memory.
-type Agencies interface {
-	Agency(id string) (registry.Agency, bool)
 }
 
 // Config of the pages. All fields are required.

@@ -261,6 +261,9 @@ func (v *visit) carryOut(b disbursements.Batch, do disbursement.Action) error {
 	return nil
 }
 
+// errDiffers says that the lines are not those that are signed.
+var errDiffers = errors.New("the lines of the batch are not those of its digest")
+
 // saidError is a refusal in the words of the reader.
 type saidError string
 

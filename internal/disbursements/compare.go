@@ -16,6 +16,8 @@ type Opener interface {
 	Lines(ctx context.Context, lines []personal.SealedLine) ([]json.RawMessage, error)
 }
 
+var _ Opener = (*personal.Store)(nil)
+
 // OpenLine is a line with its content.
 type OpenLine struct {
 	disbursement.Line
