@@ -227,7 +227,9 @@ func TestResealKnowsEveryColumn(t *testing.T) {
 		"staff_sessions.mac":    true,                                                                                                                      // short-lived
 		"citizen_addresses.mac": true, "citizen_links.mac": true, "citizen_passkeys.mac": true, "citizen_sessions.mac": true, "subject_contacts.mac": true, // citizens.ProveAgain, which secrets reseal calls
 		"receipt_requests.address": true, "receipt_requests.client": true, "receipt_requests.site": true, "receipt_requests.provider": true, // hashes of the reference key, for a day
-		"clerk_sessions.mac": true, "clerk_devices.mac": true, "cashin_tokens.mac": true, // made again at the next use, or short-lived
+		"disbursement_batches.snapshot": true, "disbursement_batches.sealing": true, "disbursement_lines.snapshot": true, "disbursement_agencies.snapshot": true, // records of events
+		"disbursement_lines.sealed": true,                                                       // with a data key of personal_keys
+		"clerk_sessions.mac":        true, "clerk_devices.mac": true, "cashin_tokens.mac": true, // made again at the next use, or short-lived
 	}
 	for _, table := range tables {
 		known[table.Table] = true

@@ -36,7 +36,7 @@ func TestRolesHoldOnlyTheirKeys(t *testing.T) {
 		{Purpose: secret.PurposeMAC, Label: identity.LabelStaffSignIns}:     "office",
 		{Purpose: secret.PurposeSign, Label: secret.LabelStaffRows}:         "cases office",
 		{Purpose: secret.PurposeSign, Label: secret.LabelPeopleRows}:        "cases",
-		{Purpose: secret.PurposeMAC, Label: secret.LabelCommands("office")}: "disbursement office",
+		{Purpose: secret.PurposeMAC, Label: secret.LabelCommands("office")}: "office disbursement",
 		{Purpose: secret.PurposeSign, Label: secret.LabelRegistryRows}:      "",
 		{Purpose: secret.PurposeMAC, Label: secret.LabelWebhookBodies}:      "ingress checkout webhook cashin erp notify",
 		// Whoever makes outcomes, and who believes them: none of the latter may write the topic.
