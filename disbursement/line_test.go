@@ -540,3 +540,15 @@ func TestSettledForAnEarlierAttempt(t *testing.T) {
 		t.Errorf("after the refusal: %+v, %d enquiries", l, len(w.asks)-asks)
 	}
 }
+
+// A batch is dated within a year: the keys of its lines are kept until its end.
+func TestDatesFarAhead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.agency(payroll.Policy())
+	open := w.opening("r")
+	open.Date = w.now.Add(disbursement.MaxAhead + 48*time.Hour).Format(time.DateOnly)
+	w.no(disbursement.CodeMalformed, disbursement.Command{Batch: "b", Do: open})
+	open.Date = w.now.Add(disbursement.MaxAhead - 48*time.Hour).Format(time.DateOnly)
+	w.ok(disbursement.Command{Batch: "b", Do: open})
+}

@@ -272,8 +272,7 @@ func TestWords(t *testing.T) {
 	same(t, "doubt", words["doubt"], disbursement.Word{Kind: disbursement.WordRefused, Unproven: true, Source: disbursement.FromEnquiry})
 	same(t, "nobody", words["nobody"], disbursement.Word{Kind: disbursement.WordNotFound, Source: disbursement.FromEnquiry})
 	r.send(r.request("late", line("01"), disbursement.RequestPay))
-	r.Advance(time.Minute)
-	same(t, "late", r.words(told, 1)["late"], disbursement.Word{Kind: disbursement.WordNeverSent, Source: disbursement.FromRequest})
+	same(t, "late", r.words(told, 1)["late"], disbursement.Word{Kind: disbursement.WordChanged, Source: disbursement.FromRequest})
 	if _, sent := r.book()[ref("late")]; sent {
 		t.Error("paid from an account that nobody approved")
 	}
@@ -304,6 +303,28 @@ func same(t *testing.T, id string, got, want disbursement.Word) {
 	if got != want {
 		t.Errorf("%s: %+v, want %+v", id, got, want)
 	}
+}
+
+// A refusal of which the operator has no payout proves nothing if another call to pay was made before: that one may still
+// arrive, and a new attempt would pay a second time.
+func TestARefusalAfterALostRequestProvesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRail(t)
+	told := payouts.NewReader[record.DisbursementCommand](r.Installation, schemas.Disbursement.Commands)
+	r.sink()
+	r.warm(told, "first")
+	line := payroll.LineTo(number("01"), "ref-01", "mtn", "", 5000)
+	const poor = `{"code":"NOT_ENOUGH_FUNDS","message":"Insufficient balance."}`
+	r.faults.Answer(1, isTransfer, http.StatusBadRequest, poor)
+	r.send(r.request("only", line, disbursement.RequestPay))
+	same(t, "only", r.words(told, 1)["only"], disbursement.Word{Kind: disbursement.WordNoFunds, Absent: true, Source: disbursement.FromRequest})
+
+	// The first call and the enquiry after it get no answer.
+	r.faults.Next(1, isTransfer, connectors.Silent)
+	r.faults.Next(1, isEnquiry, connectors.Error500)
+	r.faults.Answer(1, isTransfer, http.StatusBadRequest, poor)
+	r.send(r.request("again", line, disbursement.RequestPay))
+	same(t, "again", r.words(told, 1)["again"], disbursement.Word{Kind: disbursement.WordNoFunds, Source: disbursement.FromRequest})
 }
 
 // lines are the lines of a batch as the last events tell them.
