@@ -21,6 +21,8 @@ const (
 	LabelListen = "webhook-listen"
 	// LabelWebhookBodies is of the MACs by which the processor authenticates what workers sign and send.
 	LabelWebhookBodies = "webhook bodies"
+	// LabelPayoutRequests is of the MACs by which the processor of batches proves its requests to pay.
+	LabelPayoutRequests = "requests to pay"
 	// LabelCaseEvents is of the MACs by which the sink of cases proves the events that it writes.
 	LabelCaseEvents = "events of cases"
 )

@@ -32,22 +32,28 @@ type Config struct {
 	Topology output.Topology
 	// Senders has the keys of those that Senders returns.
 	Senders origin.Verifier
-	Metrics prometheus.Registerer
+	// Requests proves the requests to operators: the sink makes no others.
+	Requests Signer
+	Metrics  prometheus.Registerer
 }
+
+// Signer adds the proof of a writer to a record. *origin.Signer implements it.
+type Signer interface{ Sign(r *kgo.Record) }
 
 // Processor decides commands. It has no state and may decide for any number of partitions at the same time.
 type Processor struct {
 	codec    *schemas.Codec
 	topology output.Topology
 	guard    *sender.Guard[disbursement.Action]
+	requests Signer
 }
 
 var _ runtime.Processor = (*Processor)(nil)
 
 // New creates a processor that writes to the topics of the installation.
 func New(cfg Config) (*Processor, error) {
-	if cfg.Codec == nil || cfg.Topology == nil || cfg.Metrics == nil {
-		return nil, errors.New("processor of disbursement: Codec, Topology and Metrics are required")
+	if cfg.Codec == nil || cfg.Topology == nil || cfg.Requests == nil || cfg.Metrics == nil {
+		return nil, errors.New("processor of disbursement: Codec, Topology, Requests and Metrics are required")
 	}
 	guard, err := sender.New(sender.Config[disbursement.Action]{
 		Processor: schemas.Disbursement.Processor, Keys: cfg.Senders, Allowed: sendersOf, Metrics: cfg.Metrics,
@@ -55,7 +61,7 @@ func New(cfg Config) (*Processor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Processor{cfg.Codec, cfg.Topology, guard}, nil
+	return &Processor{cfg.Codec, cfg.Topology, guard, cfg.Requests}, nil
 }
 
 // Process decides one record of disbursement.commands. A record that cannot be decoded, an unknown command, and a command of
@@ -113,7 +119,7 @@ func (p *Processor) decide(tx transaction, cmd disbursement.Command) error {
 	}
 	for _, q := range d.Requests {
 		r := batches.FromRequest(q)
-		w.Emit(schemas.TopicPayouts, q.Line.AttemptID().PayoutRef(), &r)
+		w.EmitSigned(schemas.TopicPayouts, q.Line.AttemptID().PayoutRef(), &r, p.requests.Sign)
 	}
 	if d.Answer != nil {
 		w.EmitTo(schemas.Disbursement.Replies, cmd.ReplyTo.Partition, cmd.ReplyTo.CorrelationID, batches.Reply(*cmd.ReplyTo, *d.Answer))

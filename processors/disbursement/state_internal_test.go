@@ -59,6 +59,11 @@ type topics struct{}
 func (topics) Name(topic string) string       { return topic }
 func (topics) Partition(string, string) int32 { return 0 }
 
+// unsigned signs nothing: TestNobodyIsPaidTwiceOverTheRail has the keys.
+type unsigned struct{}
+
+func (unsigned) Sign(*kgo.Record) {}
+
 func newProcessor(t testing.TB) *Processor {
 	t.Helper()
 	client, err := schemas.NewClient(servers.SchemaRegistry(t), nil)
@@ -69,7 +74,7 @@ func newProcessor(t testing.TB) *Processor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Processor{codec: codec, topology: topics{}}
+	return &Processor{codec: codec, topology: topics{}, requests: unsigned{}}
 }
 
 // everyKind is a decision that writes one entry of each kind.

@@ -44,15 +44,30 @@ func (w *Writer) Emit(topic, key string, r record.Record) {
 
 // EmitTo writes a record to a partition.
 func (w *Writer) EmitTo(topic string, partition int32, key string, r record.Record) {
+	if out := w.record(topic, partition, key, r); out != nil {
+		w.tx.Emit(out)
+	}
+}
+
+// record encodes a record; nil after an error.
+func (w *Writer) record(topic string, partition int32, key string, r record.Record) *kgo.Record {
 	if w.err != nil {
-		return
+		return nil
 	}
 	b, err := w.codec.Encode(r)
 	if err != nil {
 		w.Fail(err)
-		return
+		return nil
 	}
-	w.tx.Emit(&kgo.Record{Topic: w.topology.Name(topic), Partition: partition, Key: []byte(key), Value: b})
+	return &kgo.Record{Topic: w.topology.Name(topic), Partition: partition, Key: []byte(key), Value: b}
+}
+
+// EmitSigned is Emit for a record that its reader believes with a proof only: sign adds it.
+func (w *Writer) EmitSigned(topic, key string, r record.Record, sign func(*kgo.Record)) {
+	if out := w.record(topic, w.topology.Partition(topic, key), key, r); out != nil {
+		sign(out)
+		w.tx.Emit(out)
+	}
 }
 
 // EmitHere writes a record to the partition of the command: what belongs to the same agencies stays in their order.

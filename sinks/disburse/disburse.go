@@ -15,6 +15,7 @@ import (
 	"quittance/internal/exemplar"
 	"quittance/internal/kafka"
 	"quittance/schemas"
+	"quittance/schemas/origin"
 	"quittance/sinks/calls"
 )
 
@@ -42,6 +43,8 @@ type Config struct {
 	// Open opens the content of a line, by the id under which its data key is stored. An error that wraps personal.ErrErased
 	// says that nobody can open it any more.
 	Open func(ctx context.Context, batch string, position int, sealed []byte) (salt [32]byte, content digest.Line, err error)
+	// Requests has the key of the processor. A request that it has not made is not carried out.
+	Requests origin.Verifier
 	// Commands signs the commands that say what operators answered.
 	Commands commands.Signer
 
@@ -52,8 +55,8 @@ type Config struct {
 
 func (c *Config) validate() error {
 	switch {
-	case c.Topology == nil || c.Codec == nil || c.Account == nil || c.Open == nil || c.Commands == nil || c.Now == nil || c.Log == nil:
-		return errors.New("disburse: Topology, Codec, Account, Open, Commands, Now and Log are required")
+	case c.Topology == nil || c.Codec == nil || c.Account == nil || c.Open == nil || len(c.Requests) == 0 || c.Commands == nil || c.Now == nil || c.Log == nil:
+		return errors.New("disburse: Topology, Codec, Account, Open, Requests, Commands, Now and Log are required")
 	case len(c.Connectors) == 0:
 		return errors.New("disburse: no connectors")
 	}

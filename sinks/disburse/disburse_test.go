@@ -88,6 +88,10 @@ func (r *rail) sink() (stop func()) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	requests, err := commands.NewPayoutVerifier(r.Keys)
+	if err != nil {
+		r.t.Fatal(err)
+	}
 	pays, err := mtn.Registration.Disburser.New(connector.Config{Now: r.Now, Timeout: 500 * time.Millisecond, EnquiriesPerSecond: 100})
 	if err != nil {
 		r.t.Fatal(err)
@@ -98,7 +102,7 @@ func (r *rail) sink() (stop func()) {
 		Account: func(tenantID string, live bool, code, fingerprint string) (disburse.Account, bool) {
 			return disburse.Account{Account: account, Operator: "mtn", Replaced: r.replaced}, !r.unknown && tenantID == payroll.Tenant && !live && code == "mtn" && fingerprint == "f-mtn"
 		},
-		Open: open, Commands: signer, Now: r.Now, Log: servers.Logger(r.t), Metrics: prometheus.NewRegistry(),
+		Open: open, Requests: requests, Commands: signer, Now: r.Now, Log: servers.Logger(r.t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -178,6 +182,12 @@ func (r *rail) request(id string, line disbursement.NewLine, kind disbursement.R
 
 func (r *rail) send(q disbursement.Request) {
 	r.t.Helper()
+	r.write(q, true)
+}
+
+// write writes a request, with the proof of the processor or without.
+func (r *rail) write(q disbursement.Request, sign bool) {
+	r.t.Helper()
 	rec := batches.FromRequest(q)
 	value, err := r.Codec.Encode(&rec)
 	if err != nil {
@@ -185,6 +195,13 @@ func (r *rail) send(q disbursement.Request) {
 	}
 	key := q.Line.AttemptID().PayoutRef()
 	out := &kgo.Record{Topic: r.Topology.Name(schemas.TopicPayouts), Partition: r.Topology.Partition(schemas.TopicPayouts, key), Key: []byte(key), Value: value}
+	if sign {
+		signer, err := commands.NewPayoutSigner(r.Keys)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		signer.Sign(out)
+	}
 	if err := r.Producer.ProduceSync(r.t.Context(), out).FirstErr(); err != nil {
 		r.t.Fatal(err)
 	}
@@ -275,6 +292,15 @@ func TestWords(t *testing.T) {
 	same(t, "late", r.words(told, 1)["late"], disbursement.Word{Kind: disbursement.WordChanged, Source: disbursement.FromRequest})
 	if _, sent := r.book()[ref("late")]; sent {
 		t.Error("paid from an account that nobody approved")
+	}
+	r.replaced = false
+	r.write(r.request("forged", line("01"), disbursement.RequestPay), false)
+	r.send(r.request("after", line("01"), disbursement.RequestPay))
+	if w := r.words(told, 1); w["after"].Kind != disbursement.WordPending {
+		t.Errorf("%+v", w)
+	}
+	if _, sent := r.book()[ref("forged")]; sent {
+		t.Error("a request that the processor has not made is carried out")
 	}
 }
 

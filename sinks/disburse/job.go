@@ -55,6 +55,9 @@ var errInvariant = fmt.Errorf("not a payout request of this version: %w", consum
 // read reads a record.
 func (s *Sink) read(r *kgo.Record) (*job, error) {
 	j := &job{sink: s}
+	if _, err := s.cfg.Requests.Verify(r); err != nil {
+		return j, fmt.Errorf("%w: %w", err, consume.ErrRefused)
+	}
 	var q record.PayoutRequest
 	if err := s.cfg.Codec.Decode(r.Value, &q); err != nil {
 		return j, err

@@ -118,7 +118,11 @@ func (i *Installation) Process() (stop func()) {
 		i.t.Fatal(err)
 	}
 	metrics := prometheus.NewRegistry()
-	p, err := processor.New(processor.Config{Codec: i.Codec, Topology: i.Topology, Senders: senders, Metrics: metrics})
+	requests, err := commands.NewPayoutSigner(i.Keys)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	p, err := processor.New(processor.Config{Codec: i.Codec, Topology: i.Topology, Senders: senders, Requests: requests, Metrics: metrics})
 	if err != nil {
 		i.t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"quittance/internal/disbursements/lines"
 	"quittance/internal/personal"
 	"quittance/internal/registry"
+	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/sinks/disburse"
 )
@@ -17,7 +18,7 @@ func disburseRole() Role {
 	return Role{
 		Kind: KindSink, Name: "disburse", Short: "has operators pay the lines of disbursement batches",
 		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry},
-		Keys:  seals(registry.LabelConnector, personal.Label),
+		Keys:  append(seals(registry.LabelConnector, personal.Label), macs(secret.LabelPayoutRequests)...),
 		Access: Access{
 			Groups: []Group{{disburse.Group, []string{schemas.TopicPayouts}}},
 			Writes: []string{schemas.Disbursement.Commands, schemas.TopicPayoutCalls, schemas.TopicPoisonPayouts},
@@ -36,9 +37,13 @@ func (b *Base) disburse() error {
 	if err != nil {
 		return err
 	}
+	requests, err := commands.NewPayoutVerifier(b.Keys)
+	if err != nil {
+		return err
+	}
 	return add(b, "disburse", disburse.New, disburse.Config{
 		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Connectors: connectors, Account: b.configuration().PayoutAccount,
-		Open: b.openLine, Commands: signer, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Open: b.openLine, Requests: requests, Commands: signer, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }
 

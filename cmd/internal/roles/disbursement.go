@@ -2,6 +2,7 @@ package roles
 
 import (
 	"quittance/internal/commands"
+	"quittance/internal/secret"
 	processor "quittance/processors/disbursement"
 	"quittance/schemas"
 )
@@ -9,6 +10,7 @@ import (
 // disbursementRole is the processor of disbursement batches.
 func disbursementRole() Role {
 	r := processorRole(schemas.Disbursement, "decides the commands of disbursement batches", processor.Senders(), (*Base).disbursement)
+	r.Keys = append(r.Keys, macs(secret.LabelPayoutRequests)...)
 	r.Writes = append(r.Writes, schemas.TopicPayouts)
 	return r
 }
@@ -18,7 +20,11 @@ func (b *Base) disbursement() (p part, err error) {
 	if err != nil {
 		return p, err
 	}
+	requests, err := commands.NewPayoutSigner(b.Keys)
+	if err != nil {
+		return p, err
+	}
 	p.MaxPollRecords, p.MaxTicks = processor.MaxPollRecords, processor.MaxTicks
-	p.Processor, err = processor.New(processor.Config{Codec: b.Codec, Topology: b.Topology, Senders: senders, Metrics: b.Metrics})
+	p.Processor, err = processor.New(processor.Config{Codec: b.Codec, Topology: b.Topology, Senders: senders, Requests: requests, Metrics: b.Metrics})
 	return p, err
 }

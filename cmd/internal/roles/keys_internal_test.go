@@ -39,6 +39,7 @@ func TestRolesHoldOnlyTheirKeys(t *testing.T) {
 		{Purpose: secret.PurposeMAC, Label: secret.LabelCommands("office")}: "office disbursement",
 		{Purpose: secret.PurposeSign, Label: secret.LabelRegistryRows}:      "",
 		{Purpose: secret.PurposeMAC, Label: secret.LabelWebhookBodies}:      "ingress checkout webhook cashin erp notify",
+		{Purpose: secret.PurposeMAC, Label: secret.LabelPayoutRequests}:     "disbursement disburse",
 		// Whoever makes outcomes, and who believes them: none of the latter may write the topic.
 		{Purpose: secret.PurposeMAC, Label: secret.LabelOutcomes("webhook")}: "webhook schedule journal match",
 		{Purpose: secret.PurposeMAC, Label: secret.LabelOutcomes("cashin")}:  "cashin schedule journal match",
