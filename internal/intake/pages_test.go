@@ -359,8 +359,11 @@ func TestPasskeysWithdraw(t *testing.T) {
 func (p page) carriesOut(id string) (intake.Agreed, error) {
 	p.t.Helper()
 	done, err := p.s.CarryOut(p.t.Context(), p.now())
-	if err != nil || len(done) != 1 || done[0].ID != id {
-		return intake.Agreed{}, fmt.Errorf("carried out: %+v, %w", done, err)
+	if err == nil && (len(done) != 1 || done[0].ID != id) {
+		err = fmt.Errorf("carried out: %+v", done)
+	}
+	if err != nil {
+		return intake.Agreed{}, err
 	}
 	return done[0], done[0].Err
 }
