@@ -183,8 +183,11 @@ func (v *visit) writeImport(status int, fault func(*web.View)) {
 	out.BackURL, out.BackText = v.URL(v.root()+"imports"), w.Title
 	out.Test, out.Tagged, out.Command = !d.Live, fault == nil, "quittance statements show "+d.ID
 	out.Notice = w.Done[v.Query("done")]
-	if d.Unsigned {
+	switch {
+	case d.Unsigned:
 		out.Warn = w.Unsigned
+	case d.Lapsed:
+		out.Warn = w.Lapsed
 	}
 	heads := []string{w.Statement, w.Days, w.Lines, w.Net, w.Opening, w.Closing}
 	out.Statements = staff.Grid{Caption: w.Statements, Heads: heads}
@@ -258,11 +261,11 @@ func (v *visit) importFacts(d intake.Detail) []staff.Fact {
 }
 
 // word is the name of a kind of request, as the tables of words have it.
-func word(d intake.Detail, r intake.Asked) string {
+func word(r intake.Asked) string {
 	switch {
 	case r.Dismissal:
 		return "dismissal"
-	case r.Kind == intake.KindRelease && (d.State == acceptedState || r.State == string(intake.ReleaseAgreed)):
+	case r.Restores:
 		return "restoration"
 	}
 	return string(r.Kind)
@@ -273,7 +276,7 @@ const acceptedState = intake.Decision("accepted")
 // request is a request about an import.
 func (v *visit) request(d intake.Detail, r intake.Asked) requestView {
 	w := v.w.Imports
-	kind := word(d, r)
+	kind := word(r)
 	out := requestView{Title: said(w.Requests, kind), State: said(w.RequestStates, r.State)}
 	if r.Over(v.Now) {
 		out.State = w.Over

@@ -108,6 +108,11 @@ func TestAnAgencyDecidesAboutStatements(t *testing.T) {
 	backoffice.Want(t, accountant.Get(path), http.StatusOK, "À importer de nouveau", "Blaise", "s’il est importé de nouveau")
 	w.Import(t, held, statements.VerdictAccepted)
 
+	restored, _ := asks(t, accountant, "Awa", root+accepted, "restoration", "MTN a retiré la seconde")
+	leadsTo(t, restored, root+accepted+"?done=asked&lang=fr")
+	backoffice.Want(t, approver.Get("/work"), http.StatusOK, "Retour à une version antérieure")
+	backoffice.Lacks(t, approver.Get("/work"), "Acceptation du fichier")
+
 	// The lead of operations asks to withdraw the first one, takes it back, and the approver dismisses a third file and takes that back.
 	ops := "/ops/imports/" + accepted
 	third := root + w.Import(t, backoffice.Statement(1, 0, 500, 200), statements.VerdictQuarantined)
@@ -121,6 +126,14 @@ func TestAnAgencyDecidesAboutStatements(t *testing.T) {
 	w.Exec(t, `UPDATE statement_imports SET state = 'dismissed', dismissed_at = now(), dismissed_by = 'Blaise', dismissed_reason = 'r' WHERE id = $1`, strings.TrimPrefix(third, root))
 	backoffice.Want(t, approver.Get(third), http.StatusOK, "pas signé par les personnes", `id="dismissal"`)
 	backoffice.Want(t, lead.Get(ops), http.StatusOK, "/ops/imports")
+	// A release that is over is no reason for an alarm.
+	asked, _ = asks(t, accountant, "Awa", third, "release", "MTN a corrigé la ligne 2")
+	leadsTo(t, asked, third+"?done=asked&lang=fr")
+	leadsTo(t, approves(t, approver, "Blaise", third), third+"?done=approved&lang=fr")
+	w.MoveTo(w.Now().Add(25 * time.Hour))
+	late := w.Enter(t, "Blaise").Get(third)
+	backoffice.Want(t, late, http.StatusOK, "cette décision est caduque", `id="dismissal"`)
+	backoffice.Lacks(t, late, "responsable de la sécurité")
 }
 
 // A file is downloaded by the person who asked, once another one has allowed it and the sink cases has opened it. It is an

@@ -10,7 +10,7 @@ type importWords struct {
 	Statement, Statements, Others, Opening, Closing                                string
 	Why, Actor, Profile, Digest, Size, File, FileKept, FileGone                    string
 	Bytes                                                                          string // number
-	Unsigned                                                                       string
+	Unsigned, Lapsed                                                               string
 	RequestsTitle, NoRequests, RequestedBy, RequestedAt, DecidedBy, Until, Command string
 	Over, Reject, TakeBack, ApproveText, Ask, Dismiss, Reopen, Read, ReadHint      string
 	States, Faults, Requests, RequestStates, Acts, ActTexts, Done                  map[string]string
@@ -26,6 +26,7 @@ var frenchImports = importWords{
 	Why: "Motif de l’attente", Actor: "Importé par", Profile: "Format", Digest: "SHA-256 du fichier", Size: "Taille", File: "Fichier", FileKept: "Conservé, chiffré", FileGone: "Supprimé à la fin de sa durée de conservation",
 	Bytes:         "%d octets",
 	Unsigned:      "L’état enregistré n’est pas signé par les personnes qui doivent le décider. Le fichier reste en attente de vérification\u00a0: décidez de nouveau, et prévenez le responsable de la sécurité.",
+	Lapsed:        "Le fichier n’a pas été importé de nouveau dans les 24 heures qui ont suivi la décision de l’accepter\u00a0: cette décision est caduque. Le fichier est de nouveau en attente de vérification.",
 	RequestsTitle: "Demandes et décisions", NoRequests: "Aucune demande. Une personne demande, une autre approuve.", RequestedBy: "Demandée par", RequestedAt: "Demandée le", DecidedBy: "Décidée par",
 	Until: "Valable jusqu’au", Command: "Commande", Over: "Caduque", Reject: "Rejeter la demande", TakeBack: "Retirer ma demande",
 	ApproveText: "Votre clé d’accès signe la demande, son motif et l’empreinte du fichier.", Ask: "Demander avec une clé d’accès", Dismiss: "Écarter avec une clé d’accès", Reopen: "Remettre en attente",
@@ -85,6 +86,7 @@ var englishImports = importWords{
 	Why: "Why it waits", Actor: "Imported by", Profile: "Format", Digest: "SHA-256 of the file", Size: "Size", File: "File", FileKept: "Kept, encrypted", FileGone: "Deleted at the end of its time",
 	Bytes:         "%d bytes",
 	Unsigned:      "The stored state is not signed by the people who must decide it. The file is in quarantine still: decide again, and tell the security officer.",
+	Lapsed:        "The file was not imported again within the 24 hours after its release: the release is over. The file is in quarantine again.",
 	RequestsTitle: "Requests and decisions", NoRequests: "No requests. One person requests, another one approves.", RequestedBy: "Requested by", RequestedAt: "Requested at", DecidedBy: "Decided by",
 	Until: "Until", Command: "Command", Over: "Lapsed", Reject: "Reject the request", TakeBack: "Withdraw my request",
 	ApproveText: "Your passkey signs the request, its reason and the hash of the file.", Ask: "Request with a passkey", Dismiss: "Dismiss with a passkey", Reopen: "Back to quarantine",

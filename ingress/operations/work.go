@@ -82,7 +82,7 @@ func (v *visit) askedRow(r intake.Asked) []staff.Cell {
 	if v.Acting.May(identity.MaySeePayments, r.AgencyID) == nil {
 		first.URL = v.importURL(r.ImportID)
 	}
-	return []staff.Cell{first, {Text: said(v.w.Imports.Requests, r.Kind)}, {Text: v.agency(r.AgencyID)}, {Text: v.mode(r.Live)}}
+	return []staff.Cell{first, {Text: said(v.w.Imports.Requests, word(r))}, {Text: v.agency(r.AgencyID)}, {Text: v.mode(r.Live)}}
 }
 
 // stuckView is what nobody gets on with.

@@ -3,6 +3,7 @@ package staff
 import (
 	"net/http"
 	"strconv"
+	"time"
 )
 
 // Download is the answer with a file that the browser stores and never shows. The header goes out with the first bytes. The last bytes
@@ -17,8 +18,12 @@ type Download struct {
 	held []byte
 }
 
-// heldBytes is how much of a file waits for its end.
-const heldBytes = 4 << 10
+const (
+	// heldBytes is how much of a file waits for its end.
+	heldBytes = 4 << 10
+	// writePatience is how long the reader's line may take for one write, which is of a part of the file.
+	writePatience = time.Minute
+)
 
 // Download answers with a file of a size in bytes. The name is of letters, digits, points and hyphens.
 func (v *Visit) Download(name string, size int64) *Download {
@@ -30,7 +35,7 @@ func (d *Download) Write(p []byte) (int, error) {
 	d.begin()
 	d.held = append(d.held, p...)
 	if n := len(d.held) - heldBytes; n > 0 {
-		if _, err := d.v.W.Write(d.held[:n]); err != nil {
+		if err := d.send(d.held[:n]); err != nil {
 			return 0, err
 		}
 		d.held = append([]byte{}, d.held[n:]...)
@@ -41,7 +46,14 @@ func (d *Download) Write(p []byte) (int, error) {
 // End sends the rest.
 func (d *Download) End() {
 	d.begin()
-	_, _ = d.v.W.Write(d.held) // the reader may be gone
+	_ = d.send(d.held) // the reader may be gone
+}
+
+// send sends bytes. The server's own deadline is for a whole answer: a slow line would lose the rest of a large file.
+func (d *Download) send(p []byte) error {
+	_ = http.NewResponseController(d.v.W).SetWriteDeadline(time.Now().Add(writePatience)) // a writer without deadlines has none to extend
+	_, err := d.v.W.Write(p)
+	return err
 }
 
 // Broken logs why the file has no end.

@@ -24,10 +24,15 @@ type Agreed struct {
 	Err error
 }
 
-// CarryOut carries out what two people have agreed on pages within the last day, the oldest first. It verifies the signatures
+// CarryOut carries out what two people have agreed on pages within the last day, the oldest first. Before, it settles the
+// withdrawals that were interrupted: those that are done then come first, the others are carried out like all. It verifies the signatures
 // and the proofs of the passkeys of both. What is refused stays agreed, until its day is over. It acts for nobody: the
 // people have decided. now is the time of the service's clock. The error is of the database alone.
 func (s *Store) CarryOut(ctx context.Context, now time.Time) (out []Agreed, err error) {
+	settled, err := s.settleWithdrawals(ctx, now)
+	if err != nil {
+		return nil, err
+	}
 	rows, err := s.cfg.Pool.Query(ctx, `SELECT id::text, import_id::text, $2, decided_at FROM statement_withdrawals WHERE state = 'agreed' AND decided_at >= $1
 		UNION ALL SELECT id::text, import_id::text, $3, decided_at FROM statement_exits WHERE state = 'agreed' AND verdict = 'released' AND decided_at >= $1 ORDER BY 4, 1`,
 		now.Add(-requestLife), Withdrawn, Released)
@@ -48,6 +53,29 @@ func (s *Store) CarryOut(ctx context.Context, now time.Time) (out []Agreed, err 
 			_, a.Lines, a.Err = s.carryOutWithdrawal(ctx, By{}, uuid.MustParse(a.ID), now)
 		} else {
 			a.Err = s.carryOutRelease(ctx, a.ID, now)
+		}
+	}
+	return append(settled, out...), nil
+}
+
+// settleWithdrawals settles the accounts with a withdrawal that was interrupted. It returns the withdrawals that are done then,
+// and those that cannot be settled now, with the error.
+func (s *Store) settleWithdrawals(ctx context.Context, now time.Time) (out []Agreed, err error) {
+	rows, _ := s.cfg.Pool.Query(ctx, `SELECT id::text, import_id::text FROM statement_withdrawals WHERE state = 'approved' ORDER BY decided_at, id`)
+	interrupted, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Agreed, error) {
+		a := Agreed{Of: Withdrawn}
+		return a, row.Scan(&a.ID, &a.ImportID)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading what was interrupted: %w", err)
+	}
+	for _, a := range interrupted {
+		var state WithdrawalState
+		a.Err = doing("settling a withdrawal", s.holding(ctx, importOfWithdrawal, uuid.MustParse(a.ID), By{}, now, func(tx pgx.Tx, _ *ledger) error {
+			return tx.QueryRow(ctx, `SELECT w.state, (SELECT count(*) FROM statement_withdrawn_lines l WHERE l.withdrawal_id = w.id) FROM statement_withdrawals w WHERE w.id = $1`, a.ID).Scan(&state, &a.Lines)
+		}))
+		if a.Err != nil || state == WithdrawalDone {
+			out = append(out, a)
 		}
 	}
 	return out, nil

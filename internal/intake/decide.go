@@ -213,6 +213,19 @@ func believed(ctx context.Context, tx pgx.Tx, keys *secret.Keys, importID string
 	return false, nil
 }
 
+// lapsed reports whether one of the decisions about a file is a release that two people have signed and that is over.
+func lapsed(ctx context.Context, tx pgx.Tx, keys *secret.Keys, decided []Release, now time.Time) (bool, error) {
+	for _, r := range decided {
+		if r.verdict != Released || r.State != ReleaseApproved || !now.After(r.Until()) {
+			continue
+		}
+		if held, err := holds(r.pact.agreed(ctx, tx, keys, r.DecidedAt, now)); err != nil || held {
+			return held, err
+		}
+	}
+	return false, nil
+}
+
 // releasable returns why a file in quarantine cannot be released; nil if it can. The lines of a statement without ids would
 // count twice beside those of the accepted statement of its id. Files that earlier releases quarantined do not say that
 // they have no ids: their import says it.

@@ -36,6 +36,7 @@ const (
 type Asked struct {
 	Kind         Kind
 	Dismissal    bool // it is not a request: one person has dismissed the file
+	Restores     bool // it is a release of an accepted import, whose statement becomes the account's last one again
 	ID, ImportID string
 	registry.StatementAccountKey
 	// State is that of a release or a withdrawal; of a reading requested or approved.
@@ -73,12 +74,12 @@ func (r Asked) Over(now time.Time) bool {
 
 func (r *Release) request() Asked {
 	return Asked{
-		KindRelease, r.verdict == Dismissed, r.ID, r.ImportID, r.StatementAccountKey, string(r.State), r.Reason, r.Requester, r.RequestedBy, r.DecidedBy, r.RequestedAt, r.DecidedAt, r.Until(), r.pact.shown(), false,
+		KindRelease, r.verdict == Dismissed, r.verdict == Released && (r.importState == string(statements.VerdictAccepted) || r.State == ReleaseAgreed), r.ID, r.ImportID, r.StatementAccountKey, string(r.State), r.Reason, r.Requester, r.RequestedBy, r.DecidedBy, r.RequestedAt, r.DecidedAt, r.Until(), r.pact.shown(), false,
 	}
 }
 
 func (w *Withdrawal) request() Asked {
-	return Asked{KindWithdrawal, false, w.ID, w.ImportID, w.StatementAccountKey, string(w.State), w.Reason, w.Requester, w.RequestedBy, w.DecidedBy, w.RequestedAt, w.DecidedAt, w.Until(), w.pact.shown(), false}
+	return Asked{KindWithdrawal, false, false, w.ID, w.ImportID, w.StatementAccountKey, string(w.State), w.Reason, w.Requester, w.RequestedBy, w.DecidedBy, w.RequestedAt, w.DecidedAt, w.Until(), w.pact.shown(), false}
 }
 
 func (r OriginalRequest) request() Asked {
@@ -86,7 +87,7 @@ func (r OriginalRequest) request() Asked {
 	if r.ApprovedBy != "" {
 		state = ReleaseApproved
 	}
-	return Asked{KindReading, false, r.ID, r.ImportID, r.StatementAccountKey, string(state), r.Reason, r.Requester, r.RequestedBy, r.ApprovedBy, r.RequestedAt, r.ApprovedAt, r.Until(), r.pact.shown(), r.Readable}
+	return Asked{KindReading, false, false, r.ID, r.ImportID, r.StatementAccountKey, string(state), r.Reason, r.Requester, r.RequestedBy, r.ApprovedBy, r.RequestedAt, r.ApprovedAt, r.Until(), r.pact.shown(), r.Readable}
 }
 
 // shown is the digest of what is decided on, as it is now.
@@ -221,14 +222,17 @@ type Detail struct {
 	Kept bool
 	// Unsigned says that the state is not believed: nobody, or only one, has signed it. The file counts as one in quarantine.
 	Unsigned bool
+	// Lapsed says that two people have released the file, and that it was not imported within the day after. It counts as one in
+	// quarantine again.
+	Lapsed bool
 	// Earlier says that a statement of the import is another version of the account's last one, so that people can make it the last
 	// one again.
 	Earlier bool
 }
 
-// Quarantined reports whether people decide about the file: it is in quarantine, or its state is not believed.
+// Quarantined reports whether people decide about the file: it is in quarantine, its state is not believed, or its release is over.
 func (d Detail) Quarantined() bool {
-	return d.State == Decision(statements.VerdictQuarantined) || d.Unsigned
+	return d.State == Decision(statements.VerdictQuarantined) || d.Unsigned || d.Lapsed
 }
 
 // Asked returns a request of the import by its id, if it is a request of a kind.
@@ -289,7 +293,7 @@ func (s *Store) others(ctx context.Context, tx pgx.Tx, d *Detail) error {
 	return err
 }
 
-// requests reads what was requested and decided about an import, and whether its state is believed.
+// requests reads what was requested and decided about an import, and whether its state is believed and not over.
 func (s *Store) requests(ctx context.Context, tx pgx.Tx, d *Detail, now time.Time) error {
 	decided, err := exits(ctx, tx, `e.import_id = $1`, d.ID)
 	if err != nil {
@@ -303,13 +307,16 @@ func (s *Store) requests(ctx context.Context, tx pgx.Tx, d *Detail, now time.Tim
 	if err != nil {
 		return err
 	}
-	believedOf := d.State != Released && d.State != Dismissed
-	if !believedOf {
-		if believedOf, err = believed(ctx, tx, s.cfg.Keys, d.ID, d.State, now); err != nil {
+	if d.State == Released || d.State == Dismissed {
+		held, err := believed(ctx, tx, s.cfg.Keys, d.ID, d.State, now)
+		if err == nil && !held && d.State == Released {
+			d.Lapsed, err = lapsed(ctx, tx, s.cfg.Keys, decided, now)
+		}
+		if err != nil {
 			return err
 		}
+		d.Unsigned = !held && !d.Lapsed
 	}
-	d.Unsigned = !believedOf
 	for i := range decided {
 		d.Requests = append(d.Requests, decided[i].request())
 	}

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -211,7 +213,26 @@ func TestPasskeysRelease(t *testing.T) {
 	if got := p.judged(third); got != statements.VerdictAccepted {
 		t.Errorf("it is %s", got)
 	}
+	detail := func() intake.Detail {
+		d, err := p.s.Detail(t.Context(), p.by("Awa").Staff, another, p.now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	if d := detail(); d.Lapsed || d.Unsigned || d.Quarantined() {
+		t.Errorf("%+v", d)
+	}
 	p.desk.MoveTo(p.now().Add(25 * time.Hour))
+	if d := detail(); !d.Lapsed || d.Unsigned || !d.Quarantined() {
+		t.Errorf("a day later: %+v", d)
+	}
+	p.Exec(t, `CREATE TABLE kept AS TABLE statement_exits`)
+	p.Exec(t, `UPDATE statement_exits SET decided_proof = NULL`)
+	if d := detail(); d.Lapsed || !d.Unsigned {
+		t.Errorf("a release that one person has signed: %+v", d)
+	}
+	p.Exec(t, `UPDATE statement_exits e SET decided_proof = k.decided_proof FROM kept k WHERE k.id = e.id`)
 	if got := p.judged(third); got != statements.VerdictQuarantined {
 		t.Errorf("a day later it is %s", got)
 	}
@@ -312,10 +333,13 @@ func TestPasskeysWithdraw(t *testing.T) {
 					t.Error("a withdrawal that was interrupted is not pending")
 				}
 			}
-			if dies == intake.StepCommitted { // the next import settles it
-				p.imports(p.s, "mtn", mtn(1), statements.VerdictQuarantined)
-			} else if done, err := p.carriesOut(w.ID); err != nil || done.Lines != 3 {
+			p.Exec(t, `UPDATE statement_withdrawals SET actor = '[]'`) // nobody signs this column
+			if done, err := p.carriesOut(w.ID); err != nil || done.Lines != 3 {
 				t.Fatalf("%+v, %v", done, err)
+			}
+			var by string
+			if err := p.Pool.QueryRow(t.Context(), `SELECT actor_kind || ' ' || actor FROM audit WHERE action = 'statements.withdraw'`).Scan(&by); err != nil || by != "service statements" {
+				t.Errorf("%q, %v", by, err)
 			}
 			p.counts("mtn", 0, 0)
 			if done, err := p.s.CarryOut(t.Context(), p.now()); err != nil || len(done) != 0 {
@@ -331,17 +355,72 @@ func TestPasskeysWithdraw(t *testing.T) {
 	}
 }
 
-// carriesOut carries out what people have agreed on. Where a process died before, the first look settles that.
+// carriesOut carries out the one thing that people have agreed on, also where a process died before.
 func (p page) carriesOut(id string) (intake.Agreed, error) {
 	p.t.Helper()
-	for range 2 {
-		done, err := p.s.CarryOut(p.t.Context(), p.now())
-		if err != nil || len(done) == 1 && done[0].ID == id {
-			return done[0], errors.Join(err, done[0].Err)
-		}
-		p.imports(p.s, "mtn", mtn(1), statements.VerdictUnchanged)
+	done, err := p.s.CarryOut(p.t.Context(), p.now())
+	if err == nil && (len(done) != 1 || done[0].ID != id) {
+		err = fmt.Errorf("carried out: %+v", done)
 	}
-	return intake.Agreed{}, errors.New("nothing was carried out")
+	if err != nil {
+		return intake.Agreed{}, err
+	}
+	return done[0], done[0].Err
+}
+
+// meanwhile is a store that does something once, when it has read a withdrawal that it decides about and has not written it.
+func (p page) meanwhile(keys *secret.Keys, do func()) *intake.Store {
+	var once sync.Once
+	return p.store(func(c *intake.Config) {
+		c.Keys, c.Closed = keys, func(context.Context, registry.StatementAccountKey) (string, error) {
+			once.Do(do)
+			return "", nil
+		}
+	})
+}
+
+// A command approved a withdrawal that its requester had just taken back on the page, and a page approved one that a command was
+// carrying out: the later one overwrote what the other had written. Of two requests about one import one is agreed on.
+func TestWithdrawalDecidedByPageAndCommand(t *testing.T) {
+	t.Parallel()
+	p := newPage(t)
+	olga := withKey(p.person("Olga", ""))
+	id := p.imports(p.s, "mtn", mtn(1), statements.VerdictAccepted).ImportID
+	var w, second intake.Withdrawal
+	p.takes("Awa", p.requestsWithdrawal(id, &w))
+	command := p.meanwhile(p.Keys, func() {
+		if _, err := p.pages.RejectWithdrawal(t.Context(), p.by("Awa"), w.ID, p.now()); err != nil {
+			t.Error(err)
+		}
+	})
+	_, _, err := command.ApproveWithdrawal(t.Context(), olga, w.ID, p.now())
+	p.refusedAs(err, "statement.withdrawal_decided")
+	p.counts("mtn", 3, 2970)
+
+	p.takes("Awa", p.requestsWithdrawal(id, &w))
+	p.takes("Awa", p.requestsWithdrawal(id, &second))
+	ben := p.presses("Ben", p.approvesWithdrawal(&w))
+	pages := p.meanwhile(p.keys, func() {
+		command := p.closing("", "")
+		command.SetPatience(6 * time.Second)
+		if _, _, err := command.ApproveWithdrawal(t.Context(), olga, w.ID, p.now()); err == nil {
+			t.Error("a command approves what a page is approving")
+		}
+	})
+	if _, _, err := pages.ApproveWithdrawal(t.Context(), ben, w.ID, p.now()); err != nil {
+		t.Error(err)
+	}
+	p.counts("mtn", 3, 2970)
+	_, _, err = p.s.ApproveWithdrawal(t.Context(), olga, second.ID, p.now())
+	p.refusedAs(err, "statement.withdrawal_decided")
+	_, err = intake.Prepare(p.by("Ben"), p.approvesWithdrawal(&second))
+	p.refusedAs(err, "statement.withdrawal_decided")
+	_, err = intake.Prepare(p.by("Ben"), p.requestsWithdrawal(id, &second))
+	p.refusedAs(err, "statement.withdrawal_decided")
+	if done, err := p.carriesOut(w.ID); err != nil || done.Lines != 3 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	p.counts("mtn", 0, 0)
 }
 
 // What two people have agreed on is not carried out a day later, and neither is what nobody has signed with a passkey, or what
@@ -554,6 +633,30 @@ func TestFilesAreReadOnPages(t *testing.T) {
 	p.desk.MoveTo(p.now().Add(25 * time.Hour))
 	_, err = p.reads("Awa", r.ID)
 	p.refusedAs(err, "statement.request_over")
+	p.opens()
+	var kept int
+	if err := p.Pool.QueryRow(t.Context(), `SELECT count(*) FROM statement_original_requests WHERE reading IS NOT NULL`).Scan(&kept); err != nil || kept != 0 {
+		t.Errorf("%d keys of files are kept after their day, %v", kept, err)
+	}
+
+	// A row that cannot be read does not stop the others.
+	var broken, other intake.OriginalRequest
+	p.takes("Awa", p.requestsFile(id, &broken))
+	p.takes("Ben", p.approvesFile(&broken))
+	p.desk.MoveTo(p.now().Add(time.Second))
+	p.takes("Awa", p.requestsFile(id, &other))
+	p.takes("Ben", p.approvesFile(&other))
+	p.Exec(t, `UPDATE statement_original_requests SET requested_at = 'infinity' WHERE id = $1`, broken.ID)
+	readings, err := intake.NewReadings(intake.ReadingsConfig{Pool: p.Pool, Keys: p.cases, Now: p.desk.Now, Log: servers.Logger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := readings.Open(t.Context()); err == nil || !strings.Contains(err.Error(), broken.ID) {
+		t.Errorf("%v", err)
+	}
+	if text, err := p.reads("Awa", other.ID); err != nil || text != mtn(1) {
+		t.Errorf("%q, %v", text, err)
+	}
 }
 
 // Two people agree on a page that an earlier version of the last statement is the last one again. A command carries it out,

@@ -65,10 +65,14 @@ func (r *Readings) Run(ctx context.Context) error {
 	}
 }
 
-// Open seals the keys of all requests that were approved on pages and can be read still. One that people have not signed, or
-// whose file is gone, stays as it is.
+// Open seals the keys of all requests that were approved on pages and can be read still, and deletes those that were sealed for
+// requests that are over. One that people have not signed, or whose file is gone, stays as it is. An error about one request
+// does not stop the others.
 func (r *Readings) Open(ctx context.Context) error {
 	now := r.cfg.Now()
+	if _, err := r.cfg.Pool.Exec(ctx, `UPDATE statement_original_requests SET reading = NULL WHERE reading IS NOT NULL AND approved_at < $1`, now.Add(-requestLife)); err != nil {
+		return fmt.Errorf("deleting keys of files: %w", err)
+	}
 	rows, err := r.cfg.Pool.Query(ctx, `SELECT id::text FROM statement_original_requests WHERE reading IS NULL AND approved_proof IS NOT NULL AND approved_at >= $1 ORDER BY approved_at`, now.Add(-requestLife))
 	if err != nil {
 		return fmt.Errorf("reading approved requests: %w", err)
@@ -77,6 +81,7 @@ func (r *Readings) Open(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading approved requests: %w", err)
 	}
+	var failed []error
 	for _, id := range waiting {
 		err := pgx.BeginFunc(ctx, r.cfg.Pool, func(tx pgx.Tx) error { return r.open(ctx, tx, id, now) })
 		var refusal *operation.Error
@@ -84,13 +89,13 @@ func (r *Readings) Open(ctx context.Context) error {
 		case err == nil:
 			delete(r.refused, id)
 		case !known:
-			return doing("opening a file for the pages", err)
+			failed = append(failed, fmt.Errorf("opening a file for the pages, request %s: %w", id, err))
 		case !r.refused[id]:
 			r.refused[id] = true
 			r.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a request to read the file of an import is not carried out", slog.String("request", id), slog.Any("error", err))
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 func (r *Readings) open(ctx context.Context, tx pgx.Tx, id string, now time.Time) error {

@@ -145,6 +145,9 @@ func (s *Store) RequestWithdrawal(ctx context.Context, by By, importID, reason s
 				if err == nil {
 					err = s.withdrawable(ctx, tx, &w, "")
 				}
+				if err == nil {
+					err = w.alone(ctx, tx, now)
+				}
 				if err != nil {
 					return operation.Entry{}, err
 				}
@@ -177,7 +180,7 @@ func (s *Store) RejectWithdrawal(ctx context.Context, by By, withdrawalID string
 				if w.State != WithdrawalRequested {
 					return operation.Entry{}, casework.ErrDecided
 				}
-				_, err := tx.Exec(ctx, `UPDATE statement_withdrawals SET state = $2, decided_by = $3, decided_at = $4 WHERE id = $1`, id, WithdrawalRejected, by.Staff.ID, now)
+				err := w.change(ctx, tx, `UPDATE statement_withdrawals SET state = $2, decided_by = $3, decided_at = $4 WHERE id = $1 AND state = 'requested'`, id, WithdrawalRejected, by.Staff.ID, now)
 				if err == nil {
 					w, err = oneWithdrawal(ctx, tx, withdrawalID)
 				}
@@ -187,6 +190,29 @@ func (s *Store) RejectWithdrawal(ctx context.Context, by By, withdrawalID string
 		})
 	}))
 	return w, err
+}
+
+// change makes a change of a row that waits. The refusal says who has decided it meanwhile.
+func (w *Withdrawal) change(ctx context.Context, tx pgx.Tx, statement string, args ...any) error {
+	tag, err := tx.Exec(ctx, statement, args...)
+	if err != nil || tag.RowsAffected() > 0 {
+		return err
+	}
+	decided, err := oneWithdrawal(ctx, tx, w.ID)
+	if err != nil {
+		return err
+	}
+	return decided.refused()
+}
+
+// alone refuses a withdrawal of an import while another one of it is agreed or being carried out. It is no part of withdrawable:
+// of two that are agreed all the same one is carried out.
+func (w *Withdrawal) alone(ctx context.Context, tx pgx.Tx, now time.Time) error {
+	others, err := withdrawals(ctx, tx, `w.import_id = $1 AND w.id <> $2 AND (w.state = 'approved' OR w.state = 'agreed' AND w.decided_at >= $3) LIMIT 1`, w.ImportID, w.ID, now.Add(-requestLife))
+	if err != nil || len(others) == 0 {
+		return err
+	}
+	return others[0].refused()
 }
 
 // decided takes a step of a withdrawal that waits. The step has all but what it stores.
@@ -255,12 +281,15 @@ func (s *Store) agree(ctx context.Context, by By, id uuid.UUID, now time.Time) (
 				if err == nil {
 					err = s.withdrawable(ctx, tx, &w, "")
 				}
+				if err == nil {
+					err = w.alone(ctx, tx, now)
+				}
 				if err != nil {
 					return operation.Entry{}, err
 				}
 				signed, err := by.sign(ctx, tx, s.cfg.Keys, w.pact, casework.DecisionApproved, now, true)
 				if err == nil {
-					_, err = tx.Exec(ctx, `UPDATE statement_withdrawals SET state = $2, decided_by = $3, decided_at = $4, actor = $5, decided_signature = $6, decided_proof = $7 WHERE id = $1`,
+					err = w.change(ctx, tx, `UPDATE statement_withdrawals SET state = $2, decided_by = $3, decided_at = $4, actor = $5, decided_signature = $6, decided_proof = $7 WHERE id = $1 AND state = 'requested'`,
 						id, WithdrawalAgreed, by.Staff.ID, step.At, actor, signed.signature, signed.proof)
 				}
 				if err == nil {
@@ -282,16 +311,10 @@ const (
 	importOfWithdrawal = `SELECT agency_id::text, live, code FROM statement_imports WHERE id = (SELECT import_id FROM statement_withdrawals WHERE id = $1)`
 )
 
-// withImport takes a step of a withdrawal that writes no statement: with a key it holds the ledger and settles what was
-// interrupted before, as carrying out does; on a page it locks the import alone, as a page may not write the ledger.
+// withImport takes a step of a withdrawal that writes no statement, with a lock of the import. With a key it holds the ledger
+// first and settles what was interrupted before, as carrying out does; a page may not write the ledger.
 func (s *Store) withImport(ctx context.Context, query string, id uuid.UUID, by By, now time.Time, do func(pgx.Tx) error) error {
-	if !by.Acting.SignedIn() {
-		return s.holding(ctx, query, id, by, now, func(tx pgx.Tx, _ *ledger) error { return do(tx) })
-	}
-	if _, err := s.accountOf(ctx, query, id, by); err != nil {
-		return err
-	}
-	return pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
+	locked := func(tx pgx.Tx) error {
 		lock := `SELECT lock_statement_import($1)`
 		if query == importOfWithdrawal {
 			lock = `SELECT lock_statement_import(import_id) FROM statement_withdrawals WHERE id = $1`
@@ -300,7 +323,14 @@ func (s *Store) withImport(ctx context.Context, query string, id uuid.UUID, by B
 			return fmt.Errorf("locking an import: %w", err)
 		}
 		return do(tx)
-	})
+	}
+	if !by.Acting.SignedIn() {
+		return s.holding(ctx, query, id, by, now, func(tx pgx.Tx, _ *ledger) error { return locked(tx) })
+	}
+	if _, err := s.accountOf(ctx, query, id, by); err != nil {
+		return err
+	}
+	return pgx.BeginFunc(ctx, s.cfg.Pool, locked)
 }
 
 // accountOf returns the account that a query finds, of which the person may decide.
@@ -521,17 +551,28 @@ func (t *taking) own(ctx context.Context, tx pgx.Tx, w *writer) (lines []*record
 
 // approve approves the withdrawal, with the lines that do not count any more after it.
 func (t *taking) approve(ctx context.Context, tx pgx.Tx, w *writer, lines []*record.StatementLine) error {
+	// A page decides with this lock. The wait is bounded: another connection of ours holds the ledger, and a command that makes an
+	// earlier statement the last one again holds the import and waits for the ledger. Postgres does not see that deadlock.
+	if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", (t.patience/6).Milliseconds())); err != nil {
+		return fmt.Errorf("locking an import: %w", err)
+	}
+	if err := lockImportRow(ctx, tx, uuid.MustParse(t.ImportID)); err != nil {
+		return err
+	}
 	return t.decided(ctx, tx, t.Withdrawal, t.by, t.now, func(step decisions.Step) error {
 		step.Store = func() (operation.Entry, error) {
 			actor, err := json.Marshal(step.Actor)
 			if err != nil {
 				return operation.Entry{}, err
 			}
+			if err := t.alone(ctx, tx, t.now); err != nil {
+				return operation.Entry{}, err
+			}
 			signed, err := t.by.sign(ctx, tx, t.cfg.Keys, t.pact, casework.DecisionApproved, t.now, true)
 			if err != nil {
 				return operation.Entry{}, err
 			}
-			if _, err := tx.Exec(ctx, `UPDATE statement_withdrawals SET state = $2, decided_by = $3, decided_at = $4, partition = $5, from_offset = $6, actor = $7, decided_signature = $8 WHERE id = $1`,
+			if err := t.change(ctx, tx, `UPDATE statement_withdrawals SET state = $2, decided_by = $3, decided_at = $4, partition = $5, from_offset = $6, actor = $7, decided_signature = $8 WHERE id = $1 AND state = 'requested'`,
 				t.id, WithdrawalApproved, t.by.Staff.ID, t.now, w.partition, w.end, actor, signed.signature); err != nil {
 				return operation.Entry{}, err
 			}
@@ -623,8 +664,7 @@ func (l *ledger) finishWithdrawal(ctx context.Context, tx pgx.Tx, from *writer, 
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ErrWithdrawalUnknown
 	}
-	var actor operation.Actor
-	if err := errors.Join(err, json.Unmarshal(text, &actor)); err != nil {
+	if err != nil {
 		return fmt.Errorf("ending a withdrawal: %w", err)
 	}
 	for _, statement := range []string{
@@ -642,7 +682,20 @@ func (l *ledger) finishWithdrawal(ctx context.Context, tx pgx.Tx, from *writer, 
 	if carriedOut {
 		entry.Detail["unsigned"] = true
 	}
-	return operation.Record(ctx, tx, actor, l.now, entry)
+	return operation.Record(ctx, tx, w.approver(!carriedOut, text), l.now, entry)
+}
+
+// approver returns who has withdrawn the import, for the audit table: the person whose key has signed the approval, else the
+// service. actor is the column of this name, which nobody signs: it tells the machine alone, and may be anything.
+func (w *Withdrawal) approver(signed bool, actor []byte) operation.Actor {
+	if !signed || w.pact.proofs[1] != "" {
+		return operation.Actor{Kind: operation.ActorService, Name: "statements"}
+	}
+	var stored operation.Actor
+	if err := json.Unmarshal(actor, &stored); err != nil {
+		stored = operation.Actor{} // Kafka has the records: the withdrawal is done
+	}
+	return identity.Staff{ID: w.pact.Approved.Person}.Actor(stored.Origin)
 }
 
 // carriedOut reports whether Kafka has the records of a withdrawal, which whoever writes Postgres cannot make: all statements

@@ -223,24 +223,30 @@ EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; -- somebody made 
 END $$;`, group)
 }
 
-// SameRights are tables, or functions, of which a user may do the same. An UPDATE of columns is one verb with them:
-// UPDATE (last_used_at).
+// SameRights are tables, or functions, of which a user may do the same. An INSERT or an UPDATE of columns is one verb
+// with them: UPDATE (last_used_at).
 type SameRights struct {
 	Verbs, On []string
 }
 
 // Grouped groups rights, sorted by what they are of.
 func Grouped(rights []Right) []SameRights {
-	verbs, columns := map[string][]string{}, map[string][]string{}
-	for _, r := range slices.SortedFunc(slices.Values(rights), ByName) {
-		if r.Column != "" {
-			columns[r.On] = append(columns[r.On], r.Column)
-		} else {
+	verbs, columns := map[string][]string{}, map[Right][]string{}
+	sorted := slices.SortedFunc(slices.Values(rights), ByName)
+	for _, r := range sorted {
+		if r.Column == "" {
 			verbs[r.On] = append(verbs[r.On], r.Verb)
 		}
 	}
-	for on, names := range columns {
-		verbs[on] = append(verbs[on], "UPDATE ("+strings.Join(names, ", ")+")")
+	for _, r := range sorted { // rights on columns follow
+		if r.Column == "" {
+			continue
+		}
+		of := Right{Verb: r.Verb, On: r.On}
+		if columns[of] = append(columns[of], r.Column); len(columns[of]) == 1 {
+			verbs[r.On] = append(verbs[r.On], "")
+		}
+		verbs[r.On][len(verbs[r.On])-1] = r.Verb + " (" + strings.Join(columns[of], ", ") + ")"
 	}
 	var out []SameRights
 	for _, on := range slices.Sorted(maps.Keys(verbs)) {

@@ -70,7 +70,8 @@ func officeDatabases() Databases {
 			// files of statements: what people ask for and decide; no import and no ledger
 			may("select", "statement_imports", "statement_ledgers", "statement_original_parts", "statement_originals", "statements"), statementsDecided,
 			may("select insert update(decided_at,decided_by,decided_proof,decided_signature,digest,requested_proof,requested_signature,state)", "statement_exits"),
-			may("select insert update(actor,decided_at,decided_by,decided_proof,decided_signature,digest,requested_proof,requested_signature,state)", "statement_withdrawals"),
+			// A page inserts a withdrawal that is requested: one that is being carried out needs columns that only commands write.
+			may("select insert(id,import_id,reason,requested_at,requested_by,state) update(actor,decided_at,decided_by,decided_proof,decided_signature,digest,requested_proof,requested_signature,state)", "statement_withdrawals"),
 			may("select insert update(approved_at,approved_by,approved_proof,approved_signature,digest,requested_proof,requested_signature)", "statement_original_requests"),
 			// deliveries that are sent again, destinations that are suspended and resumed
 			may("update(lease_until,next_attempt_at,round,state)", "deliveries"), may("insert update", "delivery_destinations")),

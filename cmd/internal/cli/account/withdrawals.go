@@ -140,7 +140,7 @@ func carryOut() cli.Command {
 	return cli.Command{
 		Use: "carry-out", Short: "Carry out what two people agreed on pages: withdrawals, and earlier versions of a last statement", JSON: "what was agreed on, with what became of it", Args: cobra.NoArgs,
 		Long: `Carry out what two people agreed on the pages of staff within the last day: withdrawals of imports, and that an earlier version of an account's last
-statement is the last one again. The signatures and the passkeys of both people are verified first. Run it where statements are imported, at least once a day;
+statement is the last one again. The signatures and the passkeys of both people are verified first. Withdrawals that were interrupted are settled before. Run it where statements are imported, at least once a day;
 it needs no key of a person. A file that was released is imported again as ever. The exit code is 1 if something was refused.`,
 		Examples: []string{"statements carry-out", "statements carry-out --json"},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
