@@ -472,7 +472,7 @@ type DigestWindow struct {
 type DisbursementAgency struct {
 	TenantID string
 	Part     string
-	At       time.Time
+	Offset   int64
 	Snapshot []byte
 }
 
@@ -505,6 +505,17 @@ type DisbursementPosition struct {
 	Topic     string
 	Partition int64
 	Next      int64
+}
+
+type DisbursementSignature struct {
+	TenantID string
+	Kind     string
+	Livemode bool
+	Batch    string
+	Number   int64
+	Content  []byte
+	Signed   []byte
+	At       time.Time
 }
 
 type DisbursementStep struct {
