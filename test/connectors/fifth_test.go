@@ -273,8 +273,7 @@ func payer(name string) connector.Registration {
 	return r
 }
 
-// An account stands for an operator and a purpose. Payouts are not made yet, so a registry
-// file has no place for their accounts: credentials that nothing uses would lie in Postgres.
+// An account stands for an operator and a purpose, and a registry file has a block for each.
 func TestPayoutAccountsAreApart(t *testing.T) {
 	t.Parallel()
 	table := connector.Table{Operators: []connector.Registration{fifth, payer("sixth")}, Offers: map[string]string{checkout.OfferMomo: "fifth"}}
@@ -303,13 +302,16 @@ func TestPayoutAccountsAreApart(t *testing.T) {
 	r := newRegistry(t, table)
 	const account = `{base_url: "http://127.0.0.1:9", till: till-7, pass: p}`
 	for text, field := range map[string]string{
-		"connectors: {test: {sixth_payout: " + account + "}}":                     "agencies[0].connectors.test.sixth_payout",
-		"payouts: {test: [{code: main, operator: sixth, modes: [MOBILE_MONEY]}]}": "agencies[0].payouts",
+		"connectors: {test: {sixth_payout: " + account + "}}": "agencies[0].connectors.test.sixth_payout",
+		"payouts: {test: {sixth: " + account + "}}":           "agencies[0].payouts.test.sixth",
 	} {
 		var faults *form.FaultsError
 		if err := r.apply("%s", text); !errors.As(err, &faults) || len(faults.Faults) != 1 || faults.Faults[0].Field != field || faults.Faults[0].Rule != "unknown" {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+	if err := r.apply("%s", `payouts: {test: {sixth_payout: {modes: [mobile_money], base_url: "http://127.0.0.1:9", till: till-7, pass: p}}}`); err != nil {
+		t.Error(err)
 	}
 }
 
