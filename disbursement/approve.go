@@ -52,7 +52,7 @@ func (d *decider) approve(b *Batch, do Approve) Answer {
 		return refuseStatus(b, "the time for its approvals is over; import it again")
 	}
 	levels := sealing.Content.Levels
-	counted, err := policy.Counts(levels, sealing.given(), b.Maker, do.Level, person)
+	counted, err := policy.Counts(levels, sealing.Given(), b.Maker, do.Level, person)
 	switch {
 	case errors.Is(err, policy.ErrOtherLevel):
 		return refuse(CodeLevel)
@@ -72,7 +72,7 @@ func (d *decider) approve(b *Batch, do Approve) Answer {
 	}
 	sealing = d.sealings.edit(b.ID)
 	sealing.Approvals = append(sealing.Approvals, Approved{Approval: counted, At: d.cmd.At, Signed: do.Signed})
-	all := policy.Current(levels, sealing.given()) > len(levels)
+	all := policy.Current(levels, sealing.Given()) > len(levels)
 	if all {
 		b.Status = StatusApproved
 	}

@@ -271,8 +271,8 @@ func (s Sealing) copied() Sealing {
 	return s
 }
 
-// given returns the approvals without their signatures.
-func (s Sealing) given() (out []policy.Approval) {
+// Given returns the approvals without their signatures.
+func (s Sealing) Given() (out []policy.Approval) {
 	for _, a := range s.Approvals {
 		out = append(out, a.Approval)
 	}

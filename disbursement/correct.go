@@ -16,7 +16,7 @@ func refKey(b *Batch, ref string) RefKey {
 	if b.Scope == ScopeBatch {
 		scope = b.BatchRef
 	}
-	return sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s", b.TenantID, mode(b.Live), scope, ref))
+	return sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s", b.TenantID, Mode(b.Live), scope, ref))
 }
 
 // refFits refuses a line whose reference is taken, or whose correction is none. corrected are the lines that those before

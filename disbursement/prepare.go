@@ -279,7 +279,7 @@ func (d *decider) signable(b *Batch, p policy.Policy, levels []policy.Level, pay
 	roster := d.rosters.see(b.TenantID)
 	until := d.cmd.At.Add(p.ApproveWithin).Truncate(time.Second)
 	content := digest.Batch{
-		Batch: b.ID, BatchRef: b.BatchRef, Revision: b.Revision, Agency: b.TenantID, Mode: mode(b.Live), Currency: b.Currency, Date: b.Date, Maker: b.Maker,
+		Batch: b.ID, BatchRef: b.BatchRef, Revision: b.Revision, Agency: b.TenantID, Mode: Mode(b.Live), Currency: b.Currency, Date: b.Date, Maker: b.Maker,
 		Count: b.Count, Sum: b.Sum, Largest: b.Largest, Root: b.Tree.Root(), ApproveUntil: until, PayUntil: payUntil, Policy: p.Version, Levels: levels,
 		RPID: roster.RPID, Origin: roster.Origin,
 	}
@@ -313,7 +313,8 @@ func (d *decider) forgetDay(a *Agency, b *Batch) {
 	}
 }
 
-func mode(live bool) string {
+// Mode returns the text of a mode, as approvers sign it: live or test.
+func Mode(live bool) string {
 	if live {
 		return "live"
 	}

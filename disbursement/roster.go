@@ -38,7 +38,7 @@ func (d *decider) agreed(r *Roster, content map[string]string, confirmed []Signe
 func (do SetPolicy) Content(live bool) map[string]string {
 	p := do.Policy
 	p.Version = 0
-	return map[string]string{"kind": "policy", "mode": mode(live), "policy": hashOf(p)}
+	return map[string]string{"kind": "policy", "mode": Mode(live), "policy": hashOf(p)}
 }
 
 // Content returns what is signed of the change.

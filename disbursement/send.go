@@ -11,7 +11,7 @@ func waitingOf(b *Batch, account int) string { return fmt.Sprintf("w|%s|%d", b.I
 
 // enquiriesOf returns the name of an account's queue of enquiries.
 func enquiriesOf(k AccountKey) string {
-	return fmt.Sprintf("e|%s|%s|%s", k.TenantID, mode(k.Live), k.Code)
+	return fmt.Sprintf("e|%s|%s|%s", k.TenantID, Mode(k.Live), k.Code)
 }
 
 // wait puts a line at the end of its queue.

@@ -33,19 +33,16 @@ type Config struct {
 	// Senders has the keys of those that Senders returns.
 	Senders origin.Verifier
 	// Requests proves the requests to operators: the sink makes no others.
-	Requests Signer
+	Requests *origin.Signer
 	Metrics  prometheus.Registerer
 }
-
-// Signer adds the proof of a writer to a record. *origin.Signer implements it.
-type Signer interface{ Sign(r *kgo.Record) }
 
 // Processor decides commands. It has no state and may decide for any number of partitions at the same time.
 type Processor struct {
 	codec    *schemas.Codec
 	topology output.Topology
 	guard    *sender.Guard[disbursement.Action]
-	requests Signer
+	requests *origin.Signer
 }
 
 var _ runtime.Processor = (*Processor)(nil)
@@ -142,7 +139,7 @@ func (p *Processor) tick(tx transaction, key []byte, now time.Time) error {
 		cmd := disbursement.Command{At: now.UTC().Truncate(time.Millisecond)}
 		if letter == accounts.Letter {
 			parts := strings.SplitN(id, "\x00", 3)
-			cmd.TenantID, cmd.Live, cmd.Do = parts[0], parts[1] == modeOf(true), disbursement.Tick{Account: parts[2]}
+			cmd.TenantID, cmd.Live, cmd.Do = parts[0], parts[1] == disbursement.Mode(true), disbursement.Tick{Account: parts[2]}
 			return p.decide(tx, cmd)
 		}
 		state := entry.NewState(tx, p.codec)

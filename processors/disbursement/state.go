@@ -41,14 +41,16 @@ var queues = entry.Entry[disbursement.QueueKey, disbursement.Queued]{
 
 var accounts = entry.Entry[disbursement.AccountKey, disbursement.Account]{
 	Letter: 'a',
-	Key:    func(k disbursement.AccountKey) string { return entry.Parts(k.TenantID, modeOf(k.Live), k.Code) },
+	Key: func(k disbursement.AccountKey) string {
+		return entry.Parts(k.TenantID, disbursement.Mode(k.Live), k.Code)
+	},
 	Record: entry.Of(batches.FromAccount, batches.ToAccount),
 	WakeAt: disbursement.Account.Deadline,
 }
 
 var agencies = entry.Entry[disbursement.AgencyKey, disbursement.Agency]{
 	Letter: 'g',
-	Key:    func(k disbursement.AgencyKey) string { return entry.Parts(k.TenantID, modeOf(k.Live)) },
+	Key:    func(k disbursement.AgencyKey) string { return entry.Parts(k.TenantID, disbursement.Mode(k.Live)) },
 	Record: entry.Of(batches.FromAgency, batches.ToAgency),
 }
 
@@ -69,16 +71,9 @@ var refs = entry.Entry[disbursement.RefKey, disbursement.LineKey]{
 var batchRefs = entry.Entry[disbursement.BatchRefKey, disbursement.BatchRef]{
 	Letter: 'v',
 	Key: func(k disbursement.BatchRefKey) string {
-		return entry.Parts(k.TenantID, modeOf(k.Live), k.BatchRef)
+		return entry.Parts(k.TenantID, disbursement.Mode(k.Live), k.BatchRef)
 	},
 	Record: entry.Of(batches.FromBatchRef, batches.ToBatchRef),
-}
-
-func modeOf(live bool) string {
-	if live {
-		return "live"
-	}
-	return "test"
 }
 
 // write writes the entries that a decision changes.

@@ -18,6 +18,8 @@ import (
 
 	"quittance/disbursement"
 	"quittance/disbursement/digest"
+	"quittance/internal/commands"
+	"quittance/internal/secret"
 	"quittance/processors/entry"
 	"quittance/schemas"
 	"quittance/schemas/mapping/batches"
@@ -59,11 +61,6 @@ type topics struct{}
 func (topics) Name(topic string) string       { return topic }
 func (topics) Partition(string, string) int32 { return 0 }
 
-// unsigned signs nothing: TestNobodyIsPaidTwiceOverTheRail has the keys.
-type unsigned struct{}
-
-func (unsigned) Sign(*kgo.Record) {}
-
 func newProcessor(t testing.TB) *Processor {
 	t.Helper()
 	client, err := schemas.NewClient(servers.SchemaRegistry(t), nil)
@@ -74,7 +71,11 @@ func newProcessor(t testing.TB) *Processor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Processor{codec: codec, topology: topics{}, requests: unsigned{}}
+	requests, err := commands.NewPayoutSigner(secret.GenerateKeys())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Processor{codec: codec, topology: topics{}, requests: requests}
 }
 
 // everyKind is a decision that writes one entry of each kind.

@@ -332,3 +332,15 @@ func backoff(n int) time.Duration {
 	d := min(backoffStart<<min(n, 10), BackoffMax)
 	return d/2 + rand.N(d) //nolint:gosec // no secret
 }
+
+// mostFault is the length of the text of a fault in a record, in characters.
+const mostFault = 200
+
+// FaultText returns the beginning of the text of a call's error, for the record of the call.
+func FaultText(err error) string {
+	text := err.Error()
+	if letters := []rune(text); len(letters) > mostFault {
+		return string(letters[:mostFault]) + "…"
+	}
+	return text
+}

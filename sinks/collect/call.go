@@ -8,9 +8,6 @@ import (
 	"quittance/sinks/calls"
 )
 
-// mostFault is the length of the text of a fault in a record, in characters.
-const mostFault = 200
-
 // Call returns the record of a call for the journal, without the payer's number.
 func (j *job) Call(kind calls.Kind, at time.Time, took time.Duration, outcome string, o connector.Outcome, err error) record.Record {
 	q := &j.request
@@ -21,15 +18,7 @@ func (j *job) Call(kind calls.Kind, at time.Time, took time.Duration, outcome st
 		Outcome: outcome, Reason: o.Reason, FailureCode: string(o.FailureCode), OperatorRef: o.OperatorRef,
 	}
 	if err != nil {
-		c.Fault = beginning(err.Error())
+		c.Fault = calls.FaultText(err)
 	}
 	return c
-}
-
-// beginning returns the first characters of a text.
-func beginning(text string) string {
-	if letters := []rune(text); len(letters) > mostFault {
-		return string(letters[:mostFault]) + "…"
-	}
-	return text
 }

@@ -264,9 +264,6 @@ func (j *job) tell(h *calls.Hand, w disbursement.Word, source disbursement.WordS
 	return h.Reported(outcome, err)
 }
 
-// mostFault is the length of the text of a fault in a record, in characters.
-const mostFault = 200
-
 // Call returns the record of a call, without the payee's number.
 func (j *job) Call(kind calls.Kind, at time.Time, took time.Duration, outcome string, o connector.PayoutOutcome, err error) record.Record {
 	q := &j.request
@@ -276,10 +273,7 @@ func (j *job) Call(kind calls.Kind, at time.Time, took time.Duration, outcome st
 		At: at, DurationMs: took.Milliseconds(), Outcome: outcome, Code: o.Reason, OperatorRef: o.OperatorRef,
 	}
 	if err != nil {
-		c.Fault = err.Error()
-		if letters := []rune(c.Fault); len(letters) > mostFault {
-			c.Fault = string(letters[:mostFault]) + "…"
-		}
+		c.Fault = calls.FaultText(err)
 	}
 	return c
 }

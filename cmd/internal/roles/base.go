@@ -18,8 +18,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
-	"quittance/checkout"
-	"quittance/disbursement"
 	"quittance/internal/build"
 	"quittance/internal/citizens"
 	"quittance/internal/clickhouse"
@@ -296,40 +294,26 @@ func (o *once[T]) open(open func() (T, error)) (T, error) {
 // commands returns the client of the processor of checkout sessions, which signs as a role. All roles of
 // the process share its connections. It needs the master keys.
 func (b *Base) commands(r Role) (*commands.Checkout, error) {
-	signer, err := commands.NewSigner(b.Keys, r.Name)
-	if err != nil {
-		return nil, err
-	}
-	shared, err := b.opened.commands.open(func() (*commands.Checkout, error) {
-		h, err := commands.New(b.ctx, commands.Config[checkout.Command, checkout.Answer]{
-			Kafka: b.KafkaConfig(), Topology: b.Topology, Family: schemas.Checkout, Signer: signer,
-			Protocol: commands.CheckoutProtocol(b.Codec, b.Topology), Log: b.Log, Metrics: b.Metrics,
-		})
-		if err == nil {
-			b.Run("commands", h.Run)
-		}
-		return h, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return shared.As(signer), nil
+	return clientOf(b, r, &b.opened.commands, "commands", schemas.Checkout, commands.CheckoutProtocol(b.Codec, b.Topology))
 }
 
-// disbursements returns the client of the processor of disbursement batches, which signs as a role. All roles of the process
-// share its connections. It needs the master keys.
+// disbursements returns the client of the processor of disbursement batches, like commands.
 func (b *Base) disbursements(r Role) (*commands.Disbursement, error) {
+	return clientOf(b, r, &b.opened.batches, "commands of batches", schemas.Disbursement, commands.DisbursementProtocol(b.Codec, b.Topology))
+}
+
+// clientOf returns the client of a processor, which runs under a name and signs as a role.
+func clientOf[C, A any](b *Base, r Role, opened *once[*commands.Client[C, A]], name string, f schemas.Family, p commands.Protocol[C, A]) (*commands.Client[C, A], error) {
 	signer, err := commands.NewSigner(b.Keys, r.Name)
 	if err != nil {
 		return nil, err
 	}
-	shared, err := b.opened.batches.open(func() (*commands.Disbursement, error) {
-		c, err := commands.New(b.ctx, commands.Config[disbursement.Command, disbursement.Answer]{
-			Kafka: b.KafkaConfig(), Topology: b.Topology, Family: schemas.Disbursement, Signer: signer,
-			Protocol: commands.DisbursementProtocol(b.Codec, b.Topology), Log: b.Log, Metrics: b.Metrics,
+	shared, err := opened.open(func() (*commands.Client[C, A], error) {
+		c, err := commands.New(b.ctx, commands.Config[C, A]{
+			Kafka: b.KafkaConfig(), Topology: b.Topology, Family: f, Signer: signer, Protocol: p, Log: b.Log, Metrics: b.Metrics,
 		})
 		if err == nil {
-			b.Run("commands of batches", c.Run)
+			b.Run(name, c.Run)
 		}
 		return c, err
 	})
