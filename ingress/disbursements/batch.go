@@ -10,7 +10,6 @@ import (
 
 	"quittance/disbursement"
 	"quittance/disbursement/digest"
-	"quittance/disbursement/policy"
 	"quittance/ingress/staff"
 	"quittance/internal/disbursements"
 	"quittance/internal/identity"
@@ -67,7 +66,7 @@ func (v *visit) writeBatch(status int, b disbursements.Batch, field, fault strin
 	}
 	var history []disbursements.Step
 	if err == nil {
-		history, err = v.d.cfg.Batches.Steps(v.Context(), b.ID, 0)
+		history, err = v.d.cfg.Batches.Steps(v.Context(), b.ID)
 	}
 	if err != nil {
 		v.Failed("reading a batch", err)
@@ -75,7 +74,7 @@ func (v *visit) writeBatch(status int, b disbursements.Batch, field, fault strin
 	}
 	names := namer{people, roster}
 	out := &batchView{view: v.page(fmt.Sprintf(w.BatchTitle, b.BatchRef, b.Revision), path)}
-	out.BackURL, out.BackText = v.URL(rootBatches, fieldMode, modeOf(b.Live)), w.Title
+	out.BackURL, out.BackText = v.URL(rootBatches, fieldMode, disbursement.Mode(b.Live)), w.Title
 	out.Test, out.Tagged, out.Command = !b.Live, fault == "", "quittance batches show "+b.ID
 	out.Notice = w.Done[v.Query("done")]
 	if fault != "" {
@@ -181,14 +180,6 @@ func (n namer) name(id, none string) string {
 		name += " (" + p.Number + ")"
 	}
 	return name
-}
-
-// given returns the approvals without their signatures.
-func given(b disbursements.Batch) (out []policy.Approval) {
-	for _, a := range b.Sealing.Approvals {
-		out = append(out, a.Approval)
-	}
-	return out
 }
 
 // levels returns who is listed at each level, who has approved, and who is missing.

@@ -137,9 +137,14 @@ func (v *visit) read(id string) (disbursements.Batch, error) {
 }
 
 // send sends a command about the person's agency. It may be sent again after commands.ErrUnavailable: all commands of these
-// pages may be decided twice.
+// pages may be decided twice. What has changed something is in the audit table.
 func (v *visit) send(live bool, batch string, do disbursement.Action) (disbursement.Answer, error) {
-	return v.d.cfg.Processor.Ask(v.Context(), disbursement.Command{At: v.Now, TenantID: v.agency(), Live: live, Batch: batch, Do: do})
+	cmd := disbursement.Command{At: v.Now, TenantID: v.agency(), Live: live, Batch: batch, Do: do}
+	a, err := v.d.cfg.Processor.Ask(v.Context(), cmd)
+	if e, ok := disbursements.Audited(cmd, a, err); ok {
+		err = errors.Join(err, v.Note(e))
+	}
+	return a, err
 }
 
 const (
@@ -197,10 +202,3 @@ const (
 	modeLive  = "live"
 	modeTest  = "test"
 )
-
-func modeOf(live bool) string {
-	if live {
-		return modeLive
-	}
-	return modeTest
-}

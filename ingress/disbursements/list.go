@@ -45,7 +45,7 @@ func (v *visit) list() {
 		Live: v.Query(fieldMode) != modeTest, Status: disbursement.Status(v.Query(byStatus)), BatchRef: v.Query(byRef), Held: v.Query(byHeld) != "",
 		Before: v.Query(byAfter), Size: pageSize + 1,
 	}
-	conditions := []string{fieldMode, modeOf(q.Live)}
+	conditions := []string{fieldMode, disbursement.Mode(q.Live)}
 	for _, name := range []string{byStatus, byHeld, byRef} {
 		if value := v.Query(name); value != "" {
 			conditions = append(conditions, name, value)
@@ -59,7 +59,7 @@ func (v *visit) list() {
 		out.Statuses = append(out.Statuses, choice{string(s), w.Statuses[string(s)], s == q.Status})
 	}
 	out.Holds = []choice{{"", w.HeldOrNot, !q.Held}, {"1", w.OnlyHeld, q.Held}}
-	out.FirstURL, out.PeopleURL = v.URL(rootBatches, conditions...), v.URL(rootPeople, fieldMode, modeOf(q.Live))
+	out.FirstURL, out.PeopleURL = v.URL(rootBatches, conditions...), v.URL(rootPeople, fieldMode, disbursement.Mode(q.Live))
 
 	list, err := v.d.cfg.Batches.List(v.Context(), disbursements.Scope{TenantID: v.agency()}, q)
 	if err != nil {

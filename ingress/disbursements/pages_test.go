@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"quittance/disbursement"
 	"quittance/disbursement/digest"
@@ -175,6 +178,39 @@ func TestAnAgencyApprovesABatch(t *testing.T) {
 	w.Browsers["Ben"].Post("/agency/batches/people/revoke", url.Values{"mode": {"test"}, "person": {w.IDs["Cleo"]}})
 	backoffice.Want(t, w.Browsers["Rita"].Get(peoplePath), http.StatusOK, "Retiré le")
 	backoffice.Lacks(t, w.Browsers["Cleo"].Get("/agency/batches/dsb_5"), "/approve", "/resume")
+
+	// Each thing that was done is in the audit table once, with who did it; nothing that was refused is.
+	want := []string{
+		"Ama batch.sign_first", "Ben batch.enrol", "Ben batch.sign_first", "Ama batch.enrol", "Ama batch.sign_first", "Ben batch.set_policy",
+		"Ben batch.approve dsb_1", "Ben batch.hold dsb_1", "Ama batch.sign_first dsb_1", "Ama batch.sign_first dsb_1", "Cleo batch.resume dsb_1", "Cleo batch.release dsb_1", "Ben batch.stop dsb_1",
+		"Cleo batch.reject dsb_3", "Ama batch.recall dsb_4", "Ben batch.revoke",
+	}
+	if got := audited(t, w); !slices.Equal(got, want) {
+		t.Errorf("the audit table has\n%q\nwant\n%q", got, want)
+	}
+}
+
+// audited returns who has done what about batches, in order.
+func audited(t *testing.T, w *approvals.World) (out []string) {
+	t.Helper()
+	names := map[string]string{}
+	for name, id := range w.IDs {
+		names[id] = name
+	}
+	rows, _ := w.Pool.Query(t.Context(), `SELECT actor, action, subject, coalesce(detail ->> 'outcome', '') FROM audit WHERE action LIKE 'batch.%' AND action <> 'batch.read' ORDER BY at, id`)
+	var actor, action, subject, outcome string
+	_, err := pgx.ForEachRow(rows, []any{&actor, &action, &subject, &outcome}, func() error {
+		text := names[actor] + " " + action
+		if strings.HasPrefix(subject, disbursement.PrefixBatch) {
+			text += " " + subject
+		}
+		out = append(out, strings.TrimSpace(text+" "+outcome))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 func inFours(text string) string {
@@ -390,4 +426,7 @@ func TestNobodyAnswers(t *testing.T) {
 	path := "/agency/batches/dsb_1"
 	form := w.Form(t, "Ben", path, "agency/batches/dsb_1/approve")
 	backoffice.Want(t, w.Browsers["Ben"].Press(t, "Ben", path+"/approve/begin", form, path+"/approve"), http.StatusServiceUnavailable, "on ne sait pas si la demande")
+	if got := audited(t, w); !slices.Equal(got[len(got)-3:], []string{"Ben batch.hold dsb_1 unknown", "Ben batch.hold dsb_1 unknown", "Ben batch.approve dsb_1 unknown"}) {
+		t.Errorf("the audit table has %q", got)
+	}
 }

@@ -3,6 +3,7 @@ package disbursements
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -148,8 +149,8 @@ func (v *visit) writePeople(status int, live bool, fault string) {
 		return
 	}
 	w := v.w
-	out := &peopleView{view: v.page(w.PeopleTitle, rootPeople, fieldMode, modeOf(live)), LiveMode: live}
-	out.BackURL, out.BackText, out.Tagged, out.Test = v.URL(rootBatches, fieldMode, modeOf(live)), w.Title, fault == "", !live
+	out := &peopleView{view: v.page(w.PeopleTitle, rootPeople, fieldMode, disbursement.Mode(live)), LiveMode: live}
+	out.BackURL, out.BackText, out.Tagged, out.Test = v.URL(rootBatches, fieldMode, disbursement.Mode(live)), w.Title, fault == "", !live
 	out.Notice = w.Done[v.Query("done")]
 	if fault != "" {
 		out.Fault("", fault, "")
@@ -307,7 +308,7 @@ func (v *visit) waiting(out *peopleView, k known, live bool) error {
 		by := first.Signed.Person
 		part := waitingPart{
 			ID: string(c.kind), Title: w.Proposals[string(c.kind)], Text: fmt.Sprintf(w.ProposedBy, k.name(by, w.Unknown), v.At(first.At)),
-			Hidden: map[string]string{fieldKind: string(c.kind), fieldMode: modeOf(live), fieldNumber: strconv.FormatInt(k.next(), 10), fieldShown: proposal.shown(v.agency(), k.next())},
+			Hidden: map[string]string{fieldKind: string(c.kind), fieldMode: disbursement.Mode(live), fieldNumber: strconv.FormatInt(k.next(), 10), fieldShown: proposal.shown(v.agency(), k.next())},
 		}
 		if proposal.policy != nil {
 			part.Facts = v.policyFacts(*proposal.policy)
@@ -374,7 +375,7 @@ func (v *visit) proposals(out *peopleView, k known, live bool) {
 	}
 	out.RevokeURL = v.URL(rootPeople + "/revoke")
 	hidden := func(kind disbursements.SignatureKind) map[string]string {
-		return map[string]string{fieldKind: string(kind), fieldMode: modeOf(live), fieldNumber: strconv.FormatInt(k.next(), 10)}
+		return map[string]string{fieldKind: string(kind), fieldMode: disbursement.Mode(live), fieldNumber: strconv.FormatInt(k.next(), 10)}
 	}
 	out.PeopleText = w.PeopleText
 	if k.first() {
@@ -480,7 +481,7 @@ func (v *visit) asked(k known) [][32]byte {
 // challenge answers with the options with which the passkey signs a change.
 func (v *visit) challenge(k known, c change) {
 	statement, err := c.statement(v.agency(), k.next(), v.Acting.Person.ID)
-	var options []byte
+	var options json.RawMessage
 	if err == nil {
 		options, err = v.d.cfg.Approvals.ChallengeOver(v.Context(), v.Acting, statement, v.asked(k))
 	}
@@ -488,7 +489,7 @@ func (v *visit) challenge(k known, c change) {
 		v.answer(err, "preparing a change of people or policy")
 		return
 	}
-	v.answerOptions(options)
+	v.AnswerJSON(http.StatusOK, options)
 }
 
 // sign returns what the passkey has signed of a change.
@@ -523,7 +524,7 @@ func (v *visit) propose() {
 		signed, err = v.sign(k, c, response)
 	}
 	if err == nil {
-		err = v.d.cfg.Batches.KeepSignature(v.Context(), disbursements.FirstSignature{
+		err = v.keep(v.agency(), disbursements.FirstSignature{
 			SignatureKey: c.key(v.agency()), Number: k.next(), People: c.people, Policy: c.policy, Signed: signed, At: v.Now,
 		})
 	}
@@ -531,7 +532,7 @@ func (v *visit) propose() {
 		v.answer(err, "proposing a change of people or policy")
 		return
 	}
-	v.AnswerJSON(http.StatusOK, map[string]string{"next": v.URL(rootPeople, fieldMode, modeOf(c.live), "done", "proposed")})
+	v.AnswerJSON(http.StatusOK, map[string]string{"next": v.URL(rootPeople, fieldMode, disbursement.Mode(c.live), "done", "proposed")})
 }
 
 // proposalOf returns the proposal that a form is about, if it is the one that the page has shown and the person may be the
@@ -589,7 +590,7 @@ func (v *visit) confirm() {
 		v.answer(err, "changing people or policy")
 		return
 	}
-	v.AnswerJSON(http.StatusOK, map[string]string{"next": v.URL(rootPeople, fieldMode, modeOf(c.live), "done", "changed")})
+	v.AnswerJSON(http.StatusOK, map[string]string{"next": v.URL(rootPeople, fieldMode, disbursement.Mode(c.live), "done", "changed")})
 }
 
 // agree sends a change that two people have signed, and waits until the pages show it.
@@ -629,11 +630,15 @@ func (v *visit) drop() {
 		v.Unknown()
 		return
 	}
-	if err := v.d.cfg.Batches.DropSignature(v.Context(), c.key(v.agency()), number); err != nil {
+	err = v.d.cfg.Batches.DropSignature(v.Context(), c.key(v.agency()), number)
+	if err == nil {
+		err = v.Note(operation.Entry{Action: "batch.drop_first", Subject: v.agency(), AgencyID: v.agency(), Detail: map[string]any{"kind": string(c.kind), "mode": disbursement.Mode(c.live), "number": number}})
+	}
+	if err != nil {
 		v.Failed("ending a proposal about people or policy", err)
 		return
 	}
-	v.See(rootPeople, fieldMode, modeOf(c.live), "done", "dropped")
+	v.See(rootPeople, fieldMode, disbursement.Mode(c.live), "done", "dropped")
 }
 
 // revoke is POST /agency/batches/people/revoke: it ends a person's part at once and for ever, and pays nothing.
@@ -656,6 +661,6 @@ func (v *visit) revoke() {
 		if !a.Replayed {
 			v.untilChanged(k.next())
 		}
-		v.See(rootPeople, fieldMode, modeOf(live), "done", "revoked")
+		v.See(rootPeople, fieldMode, disbursement.Mode(live), "done", "revoked")
 	}
 }

@@ -2,6 +2,7 @@ package disbursements
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -50,7 +51,7 @@ const maxReason = disbursement.MaxText
 func (s step) level(b disbursements.Batch) int {
 	switch s.verdict {
 	case digest.Approve:
-		return policy.Current(b.Sealing.Content.Levels, given(b))
+		return policy.Current(b.Sealing.Content.Levels, b.Sealing.Given())
 	case digest.Release, digest.Resume:
 		return b.Holds
 	case digest.Reject:
@@ -68,7 +69,7 @@ func (s step) offered(v *visit, b disbursements.Batch, roster disbursement.Roste
 	c := b.Sealing.Content
 	switch s.verdict {
 	case digest.Approve:
-		_, err := policy.Counts(c.Levels, given(b), b.Maker, s.level(b), me)
+		_, err := policy.Counts(c.Levels, b.Sealing.Given(), b.Maker, s.level(b), me)
 		return b.Status == disbursement.StatusSealed && err == nil
 	case digest.Reject:
 		listed := slices.ContainsFunc(c.Levels, func(l policy.Level) bool {
@@ -173,13 +174,13 @@ func (v *visit) prepare(s step, form url.Values) (b disbursements.Batch, stateme
 func (v *visit) beginStep(s step) {
 	b, statement, err := v.prepare(s, v.Form)
 	if err == nil {
-		var options []byte
+		var options json.RawMessage
 		var roster disbursement.Roster
 		if _, roster, err = v.d.cfg.Batches.Agency(v.Context(), b.TenantID, b.Live); err == nil {
 			options, err = v.d.cfg.Approvals.ChallengeOver(v.Context(), v.Acting, statement, keysOf(roster, v.Acting.Person.ID))
 		}
 		if err == nil {
-			v.answerOptions(options)
+			v.AnswerJSON(http.StatusOK, options)
 			return
 		}
 	}
@@ -238,7 +239,7 @@ func (v *visit) lift(b disbursements.Batch, signed disbursement.Signed) (done st
 		return "", err
 	}
 	if first == nil || first.Signed.Person == signed.Person {
-		return "resume_first", v.d.cfg.Batches.KeepSignature(v.Context(), disbursements.FirstSignature{SignatureKey: k, Number: number, Signed: signed, At: v.Now})
+		return "resume_first", v.keep(b.ID, disbursements.FirstSignature{SignatureKey: k, Number: number, Signed: signed, At: v.Now})
 	}
 	err = v.carryOut(b, disbursement.Lift{Signed: [2]disbursement.Signed{first.Signed, signed}})
 	var said saidError
@@ -246,6 +247,14 @@ func (v *visit) lift(b disbursements.Batch, signed disbursement.Signed) (done st
 		err = errors.Join(err, v.d.cfg.Batches.DropSignature(context.WithoutCancel(v.Context()), k, number))
 	}
 	return "resume", err
+}
+
+// keep stores the first of two signatures, about a batch or an agency.
+func (v *visit) keep(subject string, f disbursements.FirstSignature) error {
+	if err := v.d.cfg.Batches.KeepSignature(v.Context(), f); err != nil {
+		return err
+	}
+	return v.Note(operation.Entry{Action: "batch.sign_first", Subject: subject, AgencyID: v.agency(), Detail: map[string]any{"kind": string(f.Kind), "mode": disbursement.Mode(f.Live), "number": f.Number}})
 }
 
 // carryOut sends a command about a batch and waits until the pages show what it has changed. A refusal is an saidError.
@@ -277,15 +286,6 @@ func hasReason(form url.Values) bool {
 	n := utf8.RuneCountInString(reasonOf(form))
 	return n > 0 && n <= maxReason
 }
-
-// answerOptions answers with options for a passkey.
-func (v *visit) answerOptions(options []byte) { v.AnswerJSON(http.StatusOK, rawJSON(options)) }
-
-// rawJSON is JSON that is written as it is.
-type rawJSON []byte
-
-// MarshalJSON implements json.Marshaler.
-func (r rawJSON) MarshalJSON() ([]byte, error) { return r, nil }
 
 // answer tells the script of a page why something was not done.
 func (v *visit) answer(err error, doing string) {

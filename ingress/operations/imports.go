@@ -441,14 +441,7 @@ func (v *visit) repeated(d intake.Detail, request, reason, done string) bool {
 }
 
 // beginAsk is POST /ops/imports/{import}/ask/{what}/begin.
-func (v *visit) beginAsk() {
-	if d, ok := v.importOf(); ok {
-		reason := strings.TrimSpace(v.Form.Get(fieldReason))
-		if !v.repeated(d, v.Form.Get(fieldRequest), reason, "asked") {
-			v.begin(v.asking(d, reason), v.Form.Get(fieldRequest), "")
-		}
-	}
-}
+func (v *visit) beginAsk() { v.beginPress(v.asking, "asked") }
 
 // ask is POST /ops/imports/{import}/ask/{what}, with the form and the answer of a passkey to it.
 func (v *visit) ask() { v.pressed(v.asking, "asked") }
@@ -458,6 +451,16 @@ func (v *visit) asking(d intake.Detail, reason string) press {
 	return press{d.ID, "asked", func(by intake.By) error {
 		return v.o.cfg.Imports.Ask(v.Context(), by, kind, d.ID, reason, v.Now)
 	}}
+}
+
+// beginPress answers with the options with which a passkey signs the step of a form with a reason.
+func (v *visit) beginPress(of func(intake.Detail, string) press, done string) {
+	if d, ok := v.importOf(); ok {
+		reason := strings.TrimSpace(v.Form.Get(fieldReason))
+		if !v.repeated(d, v.Form.Get(fieldRequest), reason, done) {
+			v.begin(of(d, reason), v.Form.Get(fieldRequest), "")
+		}
+	}
 }
 
 // pressed takes the step of a form with a reason.
@@ -478,14 +481,7 @@ func (v *visit) pressed(of func(intake.Detail, string) press, done string) {
 }
 
 // beginDismissal is POST /ops/imports/{import}/dismiss/begin.
-func (v *visit) beginDismissal() {
-	if d, ok := v.importOf(); ok {
-		reason := strings.TrimSpace(v.Form.Get(fieldReason))
-		if !v.repeated(d, v.Form.Get(fieldRequest), reason, "dismissed") {
-			v.begin(v.dismissing(d, reason), v.Form.Get(fieldRequest), "")
-		}
-	}
-}
+func (v *visit) beginDismissal() { v.beginPress(v.dismissing, "dismissed") }
 
 // dismiss is POST /ops/imports/{import}/dismiss.
 func (v *visit) dismiss() { v.pressed(v.dismissing, "dismissed") }

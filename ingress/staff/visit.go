@@ -129,11 +129,16 @@ func (v *Visit) Record(action, subject, agencyID string, detail map[string]any) 
 	if v.Asks() {
 		return true
 	}
-	err := v.site.cfg.Record(v.Context(), v.Acting.Actor, v.Now, operation.Entry{Action: action, Subject: subject, AgencyID: agencyID, Detail: detail})
+	err := v.Note(operation.Entry{Action: action, Subject: subject, AgencyID: agencyID, Detail: detail})
 	if err != nil {
 		v.Unavailable("recording who reads", err)
 	}
 	return err == nil
+}
+
+// Note adds a row about what the person has done to the audit table. It answers nothing.
+func (v *Visit) Note(e operation.Entry) error {
+	return v.site.cfg.Record(v.Context(), v.Acting.Actor, v.Now, e)
 }
 
 // MaySearch counts a search of the person. It answers one beyond the limit with 429.

@@ -82,7 +82,7 @@ func (s *Store) Compare(ctx context.Context, with Opener, b Batch, take func(Ope
 	}
 	c := b.Sealing.Content
 	own, err := c.Digest()
-	if err != nil || own != b.Digest || c.Batch != b.ID || c.Agency != b.TenantID || c.Mode != modeOf(b.Live) || c.BatchRef != b.BatchRef ||
+	if err != nil || own != b.Digest || c.Batch != b.ID || c.Agency != b.TenantID || c.Mode != disbursement.Mode(b.Live) || c.BatchRef != b.BatchRef ||
 		c.Revision != b.Revision || c.Currency != b.Currency || c.Date != b.Date || c.Maker != b.Maker {
 		differs(DifferentDigest)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quittance/disbursement"
-	"quittance/disbursement/assertion"
 	"quittance/disbursement/policy"
 )
 
@@ -55,15 +54,6 @@ type proposedContent struct {
 	Policy *policy.Policy          `json:"policy,omitempty"`
 }
 
-// storedSignature is the stored form of what a passkey has signed.
-type storedSignature struct {
-	Person            string `json:"person"`
-	PublicKey         []byte `json:"public_key"`
-	ClientData        []byte `json:"client_data"`
-	AuthenticatorData []byte `json:"authenticator_data"`
-	Signature         []byte `json:"signature"`
-}
-
 // KeepSignature stores a first signature, in place of one that waits for the same, and deletes those that have waited for
 // SignatureLife.
 func (s *Store) KeepSignature(ctx context.Context, f FirstSignature) error {
@@ -71,8 +61,7 @@ func (s *Store) KeepSignature(ctx context.Context, f FirstSignature) error {
 	if err != nil {
 		return fmt.Errorf("storing a first signature: %w", err)
 	}
-	a := f.Signed.Assertion
-	signed, err := json.Marshal(storedSignature{f.Signed.Person, a.PublicKey, a.ClientData, a.AuthenticatorData, a.Signature})
+	signed, err := json.Marshal(f.Signed)
 	if err != nil {
 		return fmt.Errorf("storing a first signature: %w", err)
 	}
@@ -101,14 +90,10 @@ func (s *Store) FirstSignature(ctx context.Context, k SignatureKey, number int64
 		return nil, fmt.Errorf("reading a first signature: %w", err)
 	}
 	var c proposedContent
-	var x storedSignature
-	if err := errors.Join(json.Unmarshal(content, &c), json.Unmarshal(signed, &x)); err != nil {
+	if err := errors.Join(json.Unmarshal(content, &c), json.Unmarshal(signed, &f.Signed)); err != nil {
 		return nil, nil //nolint:nilerr // a row that is not ours is no signature
 	}
 	f.At, f.People, f.Policy = f.At.UTC(), c.People, c.Policy
-	f.Signed = disbursement.Signed{Person: x.Person, Assertion: assertion.Assertion{
-		PublicKey: x.PublicKey, ClientData: x.ClientData, AuthenticatorData: x.AuthenticatorData, Signature: x.Signature,
-	}}
 	return &f, nil
 }
 

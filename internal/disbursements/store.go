@@ -111,7 +111,7 @@ func (s *Store) Apply(ctx context.Context, events []Happened, moves []consume.Mo
 
 func (h *Happened) queue(b *pgx.Batch) error {
 	e := &h.Event
-	for part, snapshot := range map[string][]byte{modeOf(e.Live): h.agency, partRoster: h.roster} {
+	for part, snapshot := range map[string][]byte{disbursement.Mode(e.Live): h.agency, partRoster: h.roster} {
 		if len(snapshot) > 0 {
 			b.Queue(`INSERT INTO disbursement_agencies (tenant_id, part, "offset", snapshot) VALUES ($1, $2, $3, $4)
 				ON CONFLICT (tenant_id, part) DO UPDATE SET "offset" = excluded."offset", snapshot = excluded.snapshot WHERE disbursement_agencies."offset" < excluded."offset"`,
@@ -175,13 +175,6 @@ func orNull(b []byte) any {
 }
 
 const partRoster = "roster"
-
-func modeOf(live bool) string {
-	if live {
-		return "live"
-	}
-	return "test"
-}
 
 // ErrUnknown says that the read model has no such batch in the scope, or not yet.
 var ErrUnknown = errors.New("there is no such batch, or the read model does not have it yet")
@@ -302,10 +295,13 @@ type Step struct {
 	Offset    int64
 }
 
-// Steps returns what happened to a batch, in order, at most 1,000 steps from a sequence on.
-func (s *Store) Steps(ctx context.Context, batch string, from int64) (out []Step, err error) {
+// StepsAtMost is how many steps Steps returns.
+const StepsAtMost = 1000
+
+// Steps returns what happened to a batch, in order: the newest StepsAtMost steps.
+func (s *Store) Steps(ctx context.Context, batch string) (out []Step, err error) {
 	rows, _ := s.pool.Query(ctx, `SELECT sequence, type, at, lines, detail, partition, "offset" FROM disbursement_steps
-		WHERE batch = $1 AND sequence >= $2 ORDER BY sequence LIMIT 1000`, batch, from) // the rows carry its error
+		WHERE batch = $1 ORDER BY sequence DESC LIMIT $2`, batch, StepsAtMost) // the rows carry its error
 	out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (x Step, err error) {
 		err = row.Scan(&x.Sequence, &x.Type, &x.At, &x.Lines, &x.Detail, &x.Partition, &x.Offset)
 		x.At = x.At.UTC()
@@ -314,12 +310,13 @@ func (s *Store) Steps(ctx context.Context, batch string, from int64) (out []Step
 	if err != nil {
 		return nil, fmt.Errorf("reading the steps of a batch: %w", err)
 	}
+	slices.Reverse(out)
 	return out, nil
 }
 
 // Agency returns what is known of an agency in a mode, and its roster. Both are zero for an agency that has none.
 func (s *Store) Agency(ctx context.Context, tenantID string, live bool) (a disbursement.Agency, r disbursement.Roster, err error) {
-	rows, _ := s.pool.Query(ctx, `SELECT part, snapshot FROM disbursement_agencies WHERE tenant_id = $1 AND part IN ($2, $3)`, tenantID, modeOf(live), partRoster) // the rows carry its error
+	rows, _ := s.pool.Query(ctx, `SELECT part, snapshot FROM disbursement_agencies WHERE tenant_id = $1 AND part IN ($2, $3)`, tenantID, disbursement.Mode(live), partRoster) // the rows carry its error
 	var part string
 	var snapshot []byte
 	_, err = pgx.ForEachRow(rows, []any{&part, &snapshot}, func() error {

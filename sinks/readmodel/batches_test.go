@@ -91,7 +91,7 @@ func TestBatchesInTheReadModel(t *testing.T) {
 		if err != nil || len(refused) != 1 || refused[0].Position != 2 {
 			t.Errorf("%+v, %v", refused, err)
 		}
-		steps, err := store.Steps(t.Context(), b.ID, 0)
+		steps, err := store.Steps(t.Context(), b.ID)
 		if err != nil || len(steps) != int(last.Sequence) || steps[len(steps)-1].Detail[disbursement.DetailReason] != "a doubt" {
 			t.Errorf("%d steps of %d, %v", len(steps), last.Sequence, err)
 		}

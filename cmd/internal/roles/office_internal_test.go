@@ -163,7 +163,7 @@ func readBatches(t *testing.T, w *backoffice.World) {
 			_, err := w.Batches.Lines(t.Context(), "dsb_1", disbursements.LineQuery{Size: 1})
 			return err
 		},
-		func() error { _, err := w.Batches.Steps(t.Context(), "dsb_1", 0); return err },
+		func() error { _, err := w.Batches.Steps(t.Context(), "dsb_1"); return err },
 	} {
 		if err := q(); err != nil {
 			t.Error(err)

@@ -9,12 +9,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
-	"quittance/checkout"
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/roles"
 	"quittance/internal/clickhouse"
 	"quittance/internal/commands"
 	"quittance/internal/deliveries"
+	"quittance/internal/disbursements"
 	"quittance/internal/kafka"
 	"quittance/internal/sessions"
 	"quittance/reconciliation"
@@ -89,27 +89,51 @@ var ErrBehind = errors.New("the sink readmodel has not applied all events, so th
 
 // WithProcessor opens the processor of checkout sessions and the read model, and calls do.
 func WithProcessor(ctx context.Context, m *cli.Meta, do func(ctx context.Context, processor *commands.Checkout, reader *sessions.Reader) error) error {
-	return WithReader(ctx, m, func(ctx context.Context, r *ReadModel) (err error) {
-		keys, err := m.OpenKeys()
-		if err != nil {
-			return err
-		}
-		signer, err := commands.NewSigner(keys, roles.ClientOperator)
-		if err != nil {
-			return err
-		}
-		processor, err := commands.New(ctx, commands.Config[checkout.Command, checkout.Answer]{
-			Kafka: m.KafkaConfig(), Topology: r.Topology, Family: schemas.Checkout, Signer: signer, Protocol: commands.CheckoutProtocol(r.Codec, r.Topology), Log: r.log, Metrics: prometheus.NewRegistry(),
+	return WithReader(ctx, m, func(ctx context.Context, r *ReadModel) error {
+		return withClient(ctx, m, r.log, r.Topology, schemas.Checkout, commands.CheckoutProtocol(r.Codec, r.Topology), func(processor *commands.Checkout) error {
+			return do(ctx, processor, r.Sessions)
 		})
-		if err != nil {
-			return err
-		}
-		running, stop := context.WithCancel(ctx)
-		var g errgroup.Group
-		g.Go(func() error { return processor.Run(running) })
-		defer func() { stop(); err = errors.Join(err, g.Wait()) }()
-		return do(ctx, processor, r.Sessions)
 	})
+}
+
+// WithBatches opens the processor of disbursement batches and their read model, and calls do.
+func WithBatches(ctx context.Context, m *cli.Meta, do func(processor *commands.Disbursement, topology *kafka.Topology, batches *disbursements.Store) error) error {
+	log, err := m.Logger(m.Err)
+	if err != nil {
+		return err
+	}
+	topology, codec, err := OpenTopics(ctx, m)
+	if err != nil {
+		return err
+	}
+	return withClient(ctx, m, log, topology, schemas.Disbursement, commands.DisbursementProtocol(codec, topology), func(processor *commands.Disbursement) error {
+		return do(processor, topology, disbursements.NewStore(m.Pool, codec))
+	})
+}
+
+// withClient opens a processor, which knows the commands of operators, and calls do.
+func withClient[C, A any](ctx context.Context, m *cli.Meta, log *slog.Logger, topology *kafka.Topology, f schemas.Family, p commands.Protocol[C, A], do func(*commands.Client[C, A]) error) error {
+	keys, err := m.OpenKeys()
+	if err != nil {
+		return err
+	}
+	signer, err := commands.NewSigner(keys, roles.ClientOperator)
+	if err != nil {
+		return err
+	}
+	processor, err := commands.New(ctx, commands.Config[C, A]{
+		Kafka: m.KafkaConfig(), Topology: topology, Family: f, Signer: signer, Protocol: p, Log: log, Metrics: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		return err
+	}
+	// An interruption ends what do does, not the connection: an import discards its batch by it.
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var g errgroup.Group
+	g.Go(func() error { return processor.Run(running) })
+	err = do(processor)
+	stop()
+	return errors.Join(err, g.Wait())
 }
 
 // Deliveries returns the deliveries in the database, for operations that need no

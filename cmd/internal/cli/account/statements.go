@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
@@ -92,14 +91,11 @@ func faults(n int) string {
 
 // importFile imports the file that the command names.
 func importFile(ctx context.Context, m *cli.Meta, req intake.Request) (r intake.Result, err error) {
-	file, err := os.Open(m.Args[0])
+	file, _, err := access.OpenFile(m.Args[0])
 	if err != nil {
 		return r, err
 	}
 	defer func() { _ = file.Close() }()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return r, fmt.Errorf("%s is not a regular file: save what it holds to a file first", m.Args[0])
-	}
 	store, err := openIntake(ctx, m, nil)
 	if err != nil {
 		return r, err

@@ -16,7 +16,9 @@ import (
 	"quittance/cmd/internal/cli/access"
 	"quittance/cmd/internal/cli/render"
 	"quittance/disbursement"
+	"quittance/internal/commands"
 	"quittance/internal/disbursements"
+	"quittance/internal/kafka"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 )
@@ -166,7 +168,7 @@ func showBatch() cli.Command {
 			if err != nil {
 				return err
 			}
-			steps, err := store.Steps(ctx, b.ID, b.Sequence-999)
+			steps, err := store.Steps(ctx, b.ID)
 			if err != nil {
 				return err
 			}
@@ -401,7 +403,7 @@ func peopleJSON(a disbursement.Agency, roster disbursement.Roster, now time.Time
 }
 
 // changing sends a command about a batch as the person of the key in the environment, and shows the batch after it.
-func changing(ctx context.Context, m *cli.Meta, action, reason string, do func(person string) disbursement.Action) error {
+func changing(ctx context.Context, m *cli.Meta, do func(person string) disbursement.Action) error {
 	if err := m.Need("kafka", "schema-registry"); err != nil {
 		return err
 	}
@@ -409,20 +411,23 @@ func changing(ctx context.Context, m *cli.Meta, action, reason string, do func(p
 	if err != nil {
 		return err
 	}
-	return withProcessor(ctx, m, func(ctx context.Context, processor disbursements.Asker, store *disbursements.Store) error {
+	return access.WithBatches(ctx, m, func(processor *commands.Disbursement, _ *kafka.Topology, store *disbursements.Store) error {
 		b, err := find(ctx, m, store, m.Args[0])
 		if err != nil {
 			return err
 		}
-		a, err := processor.Ask(ctx, disbursement.Command{At: m.Now.UTC().Truncate(time.Millisecond), TenantID: b.TenantID, Live: b.Live, Batch: b.ID, Do: do(by.Staff.ID)})
-		if err != nil {
+		cmd := disbursement.Command{At: m.Now.UTC().Truncate(time.Millisecond), TenantID: b.TenantID, Live: b.Live, Batch: b.ID, Do: do(by.Staff.ID)}
+		a, err := processor.Ask(ctx, cmd)
+		if e, ok := disbursements.Audited(cmd, a, err); ok {
+			err = errors.Join(err, operation.Record(ctx, m.Pool, m.By, m.Now, e))
+		}
+		switch {
+		case errors.Is(err, commands.ErrUnavailable):
 			return fmt.Errorf("the processor has not answered, and may have carried it out; look with `quittance batches show %s`: %w", b.ID, err)
-		}
-		if a.Refusal != nil {
-			return &disbursements.RefusedError{Refusal: *a.Refusal}
-		}
-		if err := operation.Record(ctx, m.Pool, m.By, m.Now, operation.Entry{Action: action, Subject: b.ID, AgencyID: b.TenantID, Detail: map[string]any{"reason": reason}}); err != nil {
+		case err != nil:
 			return err
+		case a.Refusal != nil:
+			return &disbursements.RefusedError{Refusal: *a.Refusal}
 		}
 		after := b.Batch
 		if a.Batch != nil {
@@ -455,45 +460,45 @@ func holdBatch() cli.Command {
 			return nil
 		},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			return changing(ctx, m, "batch.hold", reason, func(person string) disbursement.Action { return disbursement.SetHold{By: person, Reason: reason} })
+			return changing(ctx, m, func(person string) disbursement.Action { return disbursement.SetHold{By: person, Reason: reason} })
 		},
 	}
 }
 
 func stopBatch() cli.Command {
-	return simple("stop BATCH", "Stop a batch that pays: what is not sent is cancelled, for good", "batch.stop", func(person string) disbursement.Action { return disbursement.Stop{By: person} })
+	return simple("stop BATCH", "Stop a batch that pays: what is not sent is cancelled, for good", func(person string) disbursement.Action { return disbursement.Stop{By: person} })
 }
 
 func recallBatch() cli.Command {
-	return simple("recall BATCH", "Recall a batch that is not released, as the person who made it; import the next revision then", "batch.recall", func(person string) disbursement.Action { return disbursement.Recall{By: person} })
+	return simple("recall BATCH", "Recall a batch that is not released, as the person who made it; import the next revision then", func(person string) disbursement.Action { return disbursement.Recall{By: person} })
 }
 
 func discardBatch() cli.Command {
-	return simple("discard BATCH", "End a draft", "batch.discard", func(person string) disbursement.Action { return disbursement.Discard{By: person} })
+	return simple("discard BATCH", "End a draft", func(person string) disbursement.Action { return disbursement.Discard{By: person} })
 }
 
 // simple is a command about a batch that says nothing but its name.
-func simple(use, short, action string, do func(person string) disbursement.Action) cli.Command {
+func simple(use, short string, do func(person string) disbursement.Action) cli.Command {
 	return cli.Command{
 		Use: use, Short: short, JSON: "the batch", Keyed: true, Missing: whichBatch, Examples: []string{"batches " + use},
-		Operate: func(ctx context.Context, m *cli.Meta) error { return changing(ctx, m, action, "", do) },
+		Operate: func(ctx context.Context, m *cli.Meta) error { return changing(ctx, m, do) },
 	}
 }
 
 func retryLine() cli.Command {
-	return ofLine("retry BATCH POSITION", "Try a refused line again, if it is proven that nothing was paid", "batch.retry_line", func(person string, position int) disbursement.Action {
+	return ofLine("retry BATCH POSITION", "Try a refused line again, if it is proven that nothing was paid", func(person string, position int) disbursement.Action {
 		return disbursement.Retry{By: person, Position: position}
 	})
 }
 
 func cancelLine() cli.Command {
-	return ofLine("cancel BATCH POSITION", "Cancel a line that is ready or refused", "batch.cancel_line", func(person string, position int) disbursement.Action {
+	return ofLine("cancel BATCH POSITION", "Cancel a line that is ready or refused", func(person string, position int) disbursement.Action {
 		return disbursement.Cancel{By: person, Position: position}
 	})
 }
 
 // ofLine is a command about the line at a position.
-func ofLine(use, short, action string, do func(person string, position int) disbursement.Action) cli.Command {
+func ofLine(use, short string, do func(person string, position int) disbursement.Action) cli.Command {
 	position := 0
 	return cli.Command{
 		Use: use, Short: short, JSON: "the batch", Keyed: true, Args: cobra.ExactArgs(2),
@@ -505,7 +510,7 @@ func ofLine(use, short, action string, do func(person string, position int) disb
 			return nil
 		},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			return changing(ctx, m, action, fmt.Sprintf("line %d", position), func(person string) disbursement.Action { return do(person, position) })
+			return changing(ctx, m, func(person string) disbursement.Action { return do(person, position) })
 		},
 	}
 }

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quittance/cmd/internal/cli/batch"
@@ -30,6 +32,7 @@ import (
 type desk struct {
 	*payouts.Installation
 	t     *testing.T
+	pool  *pgxpool.Pool
 	store *disbursements.Store
 	args  []string
 	// person is the id of the person whose key is in the environment, foreign the key of a person of another agency.
@@ -42,6 +45,7 @@ func newDesk(t *testing.T) *desk {
 	d := &desk{Installation: payouts.InstallWith(t, w.Keys), t: t}
 	d.Advance(-77 * time.Hour) // commands have the machine's time, and changes of people and policy work after a day
 	d.Process()
+	d.pool = w.Pool
 	d.store = disbursements.NewStore(w.Pool, d.Codec)
 	b, err := readmodel.NewBatches(readmodel.BatchesConfig{Kafka: d.Kafka, Store: d.store, Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
 	if err != nil {
@@ -126,6 +130,12 @@ func TestBatchesCommands(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(d.run(0, "list", "--mode", "test", "--held", "--json")), &list); err != nil || len(list) != 1 || !list[0].Held || list[0].Lines["sent"].Count != 2 {
 		t.Errorf("%+v, %v", list, err)
+	}
+
+	// What was done is in the audit table, and nothing that was refused.
+	var actions []string
+	if err := d.pool.QueryRow(t.Context(), `SELECT array_agg(action || ' ' || actor ORDER BY id) FROM audit WHERE subject = $1`, b.ID).Scan(&actions); err != nil || !slices.Equal(actions, []string{"batch.hold " + d.person, "batch.stop " + d.person}) {
+		t.Errorf("the audit table has %q, %v", actions, err)
 	}
 
 	// Another agency's person sees nothing of it.

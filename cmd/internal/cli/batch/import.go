@@ -18,8 +18,10 @@ import (
 	"quittance/cmd/internal/cli/render"
 	"quittance/cmd/internal/roles"
 	"quittance/disbursement"
+	"quittance/internal/commands"
 	"quittance/internal/disbursements"
 	"quittance/internal/disbursements/lines"
+	"quittance/internal/kafka"
 	"quittance/internal/operation"
 	"quittance/internal/personal"
 	"quittance/internal/registry"
@@ -115,7 +117,7 @@ The person of QUITTANCE_STAFF_KEY is the maker, who never approves the batch. Ot
 			if err != nil {
 				return err
 			}
-			file, size, err := regular(m.Args[0])
+			file, size, err := access.OpenFile(m.Args[0])
 			if err != nil {
 				return err
 			}
@@ -133,8 +135,8 @@ The person of QUITTANCE_STAFF_KEY is the maker, who never approves the batch. Ot
 			if try {
 				return tryFile(m, q, accounts, languageOf(lang))
 			}
-			return withProcessor(ctx, m, func(ctx context.Context, processor disbursements.Asker, _ *disbursements.Store) error {
-				return makeBatch(ctx, m, processor, q, accounts, revision, languageOf(lang))
+			return access.WithBatches(ctx, m, func(processor *commands.Disbursement, topology *kafka.Topology, _ *disbursements.Store) error {
+				return makeBatch(ctx, m, processor, topology, q, accounts, revision, languageOf(lang))
 			})
 		},
 	}
@@ -145,20 +147,6 @@ func languageOf(lang string) money.Language {
 		return money.French
 	}
 	return money.English
-}
-
-// regular opens a regular file.
-func regular(name string) (*os.File, int64, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := file.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		_ = file.Close()
-		return nil, 0, fmt.Errorf("%s is not a regular file: save what it holds to a file first", name)
-	}
-	return file, info.Size(), nil
 }
 
 // tryFile says what a file holds.
@@ -231,11 +219,7 @@ func refusedFile(m *cli.Meta, file *lines.File, lang money.Language) error {
 	return errors.Join(err, fmt.Errorf("%s is refused: %d faults; nothing was made", filepath.Base(m.Args[0]), file.Count))
 }
 
-func makeBatch(ctx context.Context, m *cli.Meta, processor disbursements.Asker, q disbursements.Import, accounts []disbursements.Account, revision int64, lang money.Language) error {
-	topology, _, err := access.OpenTopics(ctx, m)
-	if err != nil {
-		return err
-	}
+func makeBatch(ctx context.Context, m *cli.Meta, processor *commands.Disbursement, topology *kafka.Topology, q disbursements.Import, accounts []disbursements.Account, revision int64, lang money.Language) error {
 	ids, err := idsOf(m)
 	if err != nil {
 		return err
