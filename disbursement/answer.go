@@ -61,6 +61,7 @@ const (
 	CodePersonUnknown Code = "roster.not_found"
 	CodeKeyTaken      Code = "roster.key_taken"
 	CodeNumberTaken   Code = "roster.number_taken"
+	CodeClock         Code = "command.clock"
 )
 
 // Refusal is why a command changes nothing: a code, the field that it is about and the mend.
@@ -129,7 +130,11 @@ var refusals = map[Code][2]string{
 	CodePersonUnknown: {"person", "name a person of the agency"},
 	CodeKeyTaken:      {"keys", "a passkey has one owner: enrol another one"},
 	CodeNumberTaken:   {"number", "a staff number names one person: use the person's own"},
+	CodeClock:         {"issued_at", "set the clock of the machine that sends the command: it differs by minutes from the broker's"},
 }
+
+// WrongTime is the answer to a command whose time cannot be believed.
+func WrongTime() Answer { return refuse(CodeClock) }
 
 // refuse returns a refusal whose field and mend are always the same.
 func refuse(c Code) Answer {

@@ -10,18 +10,37 @@ import (
 	"quittance/disbursement/policy"
 )
 
-// signed reports whether a person in force has signed a step about a batch, with a key that the batch was sealed with if
+// signed says whether a person in force has signed a step about a batch, with a key that the batch was sealed with if
 // the person is one of its approvers. The batch's digest is in what was signed, so that no signature of another revision
 // counts.
 func (d *decider) signed(b *Batch, s Signed, level int, verdict digest.Verdict) Code {
-	roster := d.rosters.see(b.TenantID)
-	if !roster.InForce(s.Person, s.Assertion.KeyHash(), d.cmd.At) {
+	return d.signedOver(b, s, func(person string) (digest.Hash, error) {
+		return digest.Step{Digest: b.Digest, Level: level, Person: person, Verdict: verdict}.Statement()
+	})
+}
+
+// signedOver says whether a person in force has signed the statement that is made for the person.
+func (d *decider) signedOver(b *Batch, s Signed, statement func(person string) (digest.Hash, error)) Code {
+	if !d.rosters.see(b.TenantID).InForce(s.Person, s.Assertion.KeyHash(), d.cmd.At) {
 		return CodeNotInForce
 	}
 	content := d.sealings.see(b.ID).Content
-	statement, err := digest.Step{Digest: b.Digest, Level: level, Person: s.Person, Verdict: verdict}.Statement()
-	if err != nil || s.Assertion.Verify(assertion.Party{RPID: content.RPID, Origin: content.Origin}, statement) != nil {
+	want, err := statement(s.Person)
+	if err != nil || s.Assertion.Verify(assertion.Party{RPID: content.RPID, Origin: content.Origin}, want) != nil {
 		return CodeNotSigned
+	}
+	return CodeOK
+}
+
+// signedByTwo says whether two people in force, with a passkey each, have signed the statements that are made for them.
+func (d *decider) signedByTwo(b *Batch, both [2]Signed, statement func(person string) (digest.Hash, error)) Code {
+	if both[0].Person == both[1].Person || both[0].Assertion.KeyHash() == both[1].Assertion.KeyHash() {
+		return CodeNeedsTwo
+	}
+	for _, s := range both {
+		if code := d.signedOver(b, s, statement); code != CodeOK {
+			return code
+		}
 	}
 	return CodeOK
 }
@@ -231,21 +250,18 @@ func (d *decider) setHold(b *Batch, do SetHold) Answer {
 
 // lift ends a hold. Two people of the agency sign, of whom one may be the maker: an approval stays what it is.
 func (d *decider) lift(b *Batch, do Lift) Answer {
-	one, two := do.Signed[0], do.Signed[1]
-	switch {
-	case !b.Held():
+	if !b.Held() {
 		return refuse(CodeNotHeld)
-	case one.Person == two.Person || one.Assertion.KeyHash() == two.Assertion.KeyHash():
-		return refuse(CodeNeedsTwo)
 	}
-	for _, s := range do.Signed {
-		if code := d.signed(b, s, b.Holds, digest.Resume); code != CodeOK {
-			return refuse(code)
-		}
+	code := d.signedByTwo(b, do.Signed, func(person string) (digest.Hash, error) {
+		return digest.Step{Digest: b.Digest, Level: b.Holds, Person: person, Verdict: digest.Resume}.Statement()
+	})
+	if code != CodeOK {
+		return refuse(code)
 	}
 	d.batches.edit(b.ID)
 	b.Hold = Hold{}
-	d.emit(b, EventResumed, map[string]string{DetailBy: one.Person, DetailApprovedBy: two.Person})
+	d.emit(b, EventResumed, map[string]string{DetailBy: do.Signed[0].Person, DetailApprovedBy: do.Signed[1].Person})
 	if b.Status == StatusReleasing {
 		d.ringAll(b)
 	}

@@ -71,6 +71,7 @@ const (
 	MaxLinesTicked = 200
 	MaxInFlight    = 256 // requests of an account that are not answered
 	MaxAttempts    = 3   // by people
+	MaxUnsent      = 20  // attempts in a row that moved no money and are made again without a person
 	MaxCorrections = 16  // of one payment: lines that correct each other, without the first one
 	MaxText        = 140 // of references, in characters
 )

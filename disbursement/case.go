@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"quittance/casework"
+	"quittance/disbursement/digest"
 )
 
 // The kinds of cases of batches and lines.
@@ -17,6 +18,8 @@ const (
 	CaseChanged casework.Kind = "payout_changed"
 	// CaseUnopenable is a line that was cancelled because its content can never be opened.
 	CaseUnopenable casework.Kind = "payout_unopenable"
+	// CaseUnproven is a refusal that does not prove that no money moved.
+	CaseUnproven casework.Kind = "payout_unproven"
 	// CaseReturned is a part of a line's money that came back.
 	CaseReturned casework.Kind = "payout_return"
 	// CaseHeld is a batch that the service holds.
@@ -31,9 +34,9 @@ const (
 
 // Cases returns the kinds and exits of this domain. Two people decide about money, however small the amount.
 func Cases() casework.Catalog {
-	money := []casework.Kind{CaseConflict, CaseUndecided}
+	money := []casework.Kind{CaseConflict, CaseUndecided, CaseUnproven}
 	return casework.Catalog{
-		Kinds: []casework.Kind{CaseConflict, CaseUndecided, CaseChanged, CaseUnopenable, CaseReturned, CaseHeld},
+		Kinds: []casework.Kind{CaseConflict, CaseUndecided, CaseUnproven, CaseChanged, CaseUnopenable, CaseReturned, CaseHeld},
 		Exits: []casework.Exit{
 			{Resolution: ResolutionPaid, Of: money, NeedsReference: true, NeedsTwo: true},
 			{Resolution: ResolutionRefused, Of: money, NeedsReference: true, NeedsTwo: true},
@@ -58,6 +61,22 @@ func (d *decider) contradicted(b *Batch, l *Line, w Word) {
 	d.openCase(b, l, CaseConflict, detail)
 }
 
+// Doubtful reports whether two people decide about the line: the operator contradicts itself, says nothing for a day, or has
+// refused without a proof.
+func (l Line) Doubtful() bool { return l.Contested || l.Unproven || l.Case == CaseUndecided }
+
+// Settlement is what each of two people signs about the line as it is, without the person.
+func (l Line) Settlement(batch digest.Hash, paid bool, reference string) digest.Settlement {
+	outcome := ResolutionRefused
+	if paid {
+		outcome = ResolutionPaid
+	}
+	return digest.Settlement{
+		Digest: batch, Position: l.Position, Number: l.Settled + 1, Status: string(l.Status), Attempt: l.Attempt, Doubt: l.Doubt,
+		Outcome: string(outcome), Reference: reference,
+	}
+}
+
 // settle carries out what two people have decided about a line: that it is paid, or that no attempt can pay any more. The
 // second proves a refusal that was not proven.
 func (d *decider) settle(b *Batch, do Settle) Answer {
@@ -65,14 +84,17 @@ func (d *decider) settle(b *Batch, do Settle) Answer {
 	switch {
 	case !ok:
 		return refuse(CodeLineUnknown)
-	case !l.Contested && !l.Unproven && l.Case != CaseUndecided:
+	case !l.Doubtful():
 		return refuse(CodeNoCase)
-	case do.Reference == "":
+	case do.Reference == "" || !printable(do.Reference):
 		return refuse(CodeEvidence)
-	case do.ProposedBy == "" || do.Approved == "" || do.ProposedBy == do.Approved:
-		return refuse(CodeNeedsTwo)
+	}
+	one, two := do.Signed[0], do.Signed[1]
+	if code := d.signedByTwo(b, do.Signed, l.Settlement(b.Digest, do.Paid, do.Reference).Statement); code != CodeOK {
+		return refuse(code)
 	}
 	d.lines.edit(l.LineKey)
+	l.Settled++
 	to := LineRefused
 	switch {
 	case do.Paid && l.Status == LineReturned:
@@ -93,7 +115,7 @@ func (d *decider) settle(b *Batch, do Settle) Answer {
 	if to != l.Status {
 		d.move(b, l, to)
 	}
-	d.emit(b, EventLineSettled, map[string]string{DetailBy: do.ProposedBy, DetailApprovedBy: do.Approved, DetailReference: do.Reference, DetailWord: string(to)}, l)
+	d.emit(b, EventLineSettled, map[string]string{DetailBy: one.Person, DetailApprovedBy: two.Person, DetailReference: do.Reference, DetailWord: string(to)}, l)
 	d.finish(b)
 	return Answer{}
 }

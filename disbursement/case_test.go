@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"quittance/disbursement"
+	"quittance/disbursement/digest"
+	"quittance/test/payroll"
 )
 
 // Two people with evidence decide about money; every kind of case has an exit.
@@ -51,13 +53,104 @@ func TestSettleUnproven(t *testing.T) {
 	for paid, want := range map[bool]disbursement.LineStatus{true: disbursement.LinePaid, false: disbursement.LineRefused} {
 		w := one(t)
 		w.word("b", disbursement.Word{Kind: disbursement.WordRefused, Source: disbursement.FromEnquiry, Unproven: true})
-		do := disbursement.Settle{Paid: paid, Reference: "letter 7", ProposedBy: "ben"}
-		w.no(disbursement.CodeNeedsTwo, disbursement.Command{Batch: "b", Do: do})
-		do.Approved = "cleo"
-		w.ok(disbursement.Command{Batch: "b", Do: do})
+		if l := w.at("b", 0); l.Case != disbursement.CaseUnproven {
+			t.Errorf("%+v", l)
+		}
+		w.no(disbursement.CodeNeedsTwo, w.settle("b", paid, "ben", "ben"))
+		w.ok(w.settle("b", paid, "ben", "cleo"))
 		w.want("b", want)
 		if !paid {
 			w.ok(disbursement.Command{Batch: "b", Do: disbursement.Retry{By: "ama"}})
 		}
+	}
+}
+
+// An accepted statement without the debit proves the refusal, and ends its case.
+func TestNoDebitEndsTheCase(t *testing.T) {
+	t.Parallel()
+	w := one(t)
+	w.word("b", disbursement.Word{Kind: disbursement.WordRefused, Source: disbursement.FromEnquiry, Unproven: true})
+	w.word("b", disbursement.Word{Kind: disbursement.WordNoDebit, Source: disbursement.FromStatement})
+	if l := w.at("b", 0); l.Case != "" || l.Unproven {
+		t.Errorf("%+v", l)
+	}
+	w.ok(disbursement.Command{Batch: "b", Do: disbursement.Retry{By: "ama"}})
+}
+
+// What two people sign about a line is about this line of this batch, as it was when they saw it, once, with this outcome and
+// this evidence.
+func TestForgedSettlements(t *testing.T) {
+	t.Parallel()
+	contested := func() *world {
+		w := newWorld(t)
+		w.agency(payroll.Policy())
+		w.releasing("b", line("a", 5000), line("b", 5000))
+		w.releasing("c", line("c", 5000))
+		w.ticks()
+		for _, id := range []string{"b", "c"} {
+			contradict(w, id)
+		}
+		return w
+	}
+	for name, forge := range map[string]func(w *world, do *disbursement.Settle, batch *string){
+		"another outcome":  func(_ *world, do *disbursement.Settle, _ *string) { do.Paid = !do.Paid },
+		"another evidence": func(_ *world, do *disbursement.Settle, _ *string) { do.Reference = "letter 13" },
+		"another line":     func(_ *world, do *disbursement.Settle, _ *string) { do.Position = 1 },
+		"another batch":    func(_ *world, _ *disbursement.Settle, batch *string) { *batch = "c" },
+		"another person":   func(_ *world, do *disbursement.Settle, _ *string) { do.Signed[1].Person = "ama" },
+		"a resumption": func(w *world, do *disbursement.Settle, _ *string) {
+			do.Signed[1] = w.step("cleo", "b", 1, digest.Resume)
+		},
+		"nothing signed": func(_ *world, do *disbursement.Settle, _ *string) { do.Signed[1].Assertion.Signature = nil },
+	} {
+		w := contested()
+		do, batch := payroll.Settle(w.batches["b"].Digest, w.at("b", 0), false, "letter 12", "ben", "cleo"), "b"
+		forge(w, &do, &batch)
+		if a := w.decide(disbursement.Command{Batch: batch, Do: do}); a.Refusal == nil {
+			t.Errorf("%s is carried out", name)
+		}
+		w.want("b", disbursement.LineSent, disbursement.LineSent)
+	}
+	w := contested()
+	do := payroll.Settle(w.batches["b"].Digest, w.at("b", 0), false, "letter 12", "ben", "cleo")
+	w.ok(disbursement.Command{Batch: "b", Do: do})
+	w.no(disbursement.CodeNoCase, disbursement.Command{Batch: "b", Do: do})
+	w.ok(disbursement.Command{Batch: "b", Do: disbursement.Retry{By: "ama"}})
+	w.ticks()
+	contradict(w, "b")
+	w.no(disbursement.CodeNotSigned, disbursement.Command{Batch: "b", Do: do}) // the second attempt is another matter
+	w.want("b", disbursement.LineSent, disbursement.LineSent)
+}
+
+// contradict has the operator name another payee of the first line's present attempt.
+func contradict(w *world, id string) {
+	l := w.at(id, 0)
+	w.word(id, disbursement.Word{Attempt: l.Attempt, Kind: disbursement.WordPaid, Source: disbursement.FromEnquiry, Amount: l.Amount, Currency: "XAF", OtherPayee: true})
+}
+
+// A sender that calls each attempt never sent, whether it lies or is broken, has a line tried a bounded number of times. Then
+// people are asked.
+func TestAttemptsWithoutPeopleAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, word := range []disbursement.Word{requested(disbursement.WordNeverSent), enquired(disbursement.WordNoFunds)} {
+		w := one(t)
+		for retries := range disbursement.MaxAttempts {
+			before := len(w.pays)
+			for range 3 * disbursement.MaxUnsent {
+				if w.at("b", 0).Status == disbursement.LineSent {
+					w.word("b", word)
+				}
+				w.advance(disbursement.ProbeEvery)
+			}
+			l := w.at("b", 0)
+			if sent := len(w.pays) - before; l.Status != disbursement.LineRefused || l.Code != disbursement.ReasonTriedOften || sent > disbursement.MaxUnsent+1 {
+				t.Fatalf("%s, %d: %d attempts, %+v", word.Kind, retries, sent, l)
+			}
+			if retries+1 < disbursement.MaxAttempts {
+				w.ok(disbursement.Command{Batch: "b", Do: disbursement.Retry{By: "ama"}})
+				w.ticks()
+			}
+		}
+		w.no(disbursement.CodeAttempts, disbursement.Command{Batch: "b", Do: disbursement.Retry{By: "ama"}})
 	}
 }

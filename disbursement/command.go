@@ -137,15 +137,14 @@ type Cancel struct {
 	Position int
 }
 
-// Settle decides about a line whose case is open. Whoever sends it has checked the agreement of two people
-// (docs/design/approvals.md).
+// Settle decides about a line whose case is open, as two people of the agency have signed.
 type Settle struct {
 	Position int
 	// Paid says that the payee has the money; otherwise no attempt can pay any more.
 	Paid bool
 	// Reference is that of the evidence.
-	Reference            string
-	ProposedBy, Approved string // ids of people
+	Reference string
+	Signed    [2]Signed
 }
 
 // Acknowledge ends a line's case that moves no money.

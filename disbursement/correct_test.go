@@ -28,13 +28,12 @@ func corrected(t *testing.T) *world {
 func TestChainOfCorrections(t *testing.T) {
 	t.Parallel()
 	again := payroll.Line("a3", "mtn", "a2", 5000)
-	settle := disbursement.Command{Batch: "b", Do: disbursement.Settle{Paid: true, Reference: "r", ProposedBy: "ben", Approved: "cleo"}}
 	for _, decided := range []bool{false, true} {
 		w := corrected(t)
 		w.word("b", enquired(disbursement.WordPaid))
 		w.ok(disbursement.Command{Batch: "c", Do: disbursement.Cancel{By: "ama"}})
 		if decided {
-			w.ok(settle)
+			w.ok(w.settle("b", true, "ben", "cleo"))
 		}
 		w.ok(disbursement.Command{Batch: "d", Do: w.opening("d")})
 		w.no(disbursement.CodeNotCorrected, adding("d", again))
@@ -43,7 +42,7 @@ func TestChainOfCorrections(t *testing.T) {
 		w.releasing("d", again)
 		w.word("b", enquired(disbursement.WordPaid))
 		if decided {
-			w.ok(settle)
+			w.ok(w.settle("b", true, "ben", "cleo"))
 		}
 		n := len(w.pays)
 		w.ticks()

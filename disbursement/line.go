@@ -50,6 +50,9 @@ type Line struct {
 	// Attempt is the number of the last attempt, from 1; 0 before the first. Try counts its requests, Retries the attempts
 	// that people asked for.
 	Attempt, Try, Retries int
+	// Unsent counts the attempts that moved no money and were made again without a person, since the last that people asked
+	// for. Settled counts the decisions of two people.
+	Unsent, Settled int
 	// SentAt is when the attempt was first requested, RequestedAt when it was last requested, EnquiredAt when the operator
 	// was last asked about it.
 	SentAt, RequestedAt, EnquiredAt time.Time

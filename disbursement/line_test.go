@@ -263,11 +263,8 @@ func TestRetry(t *testing.T) {
 // A day without a decision asks people. The operator's word still ends the case; so do two people.
 func TestUndecided(t *testing.T) {
 	t.Parallel()
-	settle := func(w *world, paid bool) disbursement.Command {
-		return disbursement.Command{Batch: "b", Do: disbursement.Settle{Paid: paid, Reference: "letter 12", ProposedBy: "ben", Approved: "cleo"}}
-	}
 	w := one(t)
-	w.no(disbursement.CodeNoCase, settle(w, true))
+	w.no(disbursement.CodeNoCase, w.settle("b", true, "ben", "cleo"))
 	w.advance(25 * time.Hour)
 	if l := w.at("b", 0); l.Case != disbursement.CaseUndecided || l.Status != disbursement.LineSent {
 		t.Fatalf("%+v", l)
@@ -279,12 +276,9 @@ func TestUndecided(t *testing.T) {
 	for paid, want := range map[bool]disbursement.LineStatus{true: disbursement.LinePaid, false: disbursement.LineRefused} {
 		w := one(t)
 		w.advance(25 * time.Hour)
-		alone := settle(w, paid)
-		alone.Do = disbursement.Settle{Paid: paid, Reference: "x", ProposedBy: "ben", Approved: "ben"}
-		w.no(disbursement.CodeNeedsTwo, alone)
-		alone.Do = disbursement.Settle{Paid: paid, ProposedBy: "ben", Approved: "cleo"}
-		w.no(disbursement.CodeEvidence, alone)
-		w.ok(settle(w, paid))
+		w.no(disbursement.CodeNeedsTwo, w.settle("b", paid, "ben", "ben"))
+		w.no(disbursement.CodeEvidence, disbursement.Command{Batch: "b", Do: payroll.Settle(w.batches["b"].Digest, w.at("b", 0), paid, "", "ben", "cleo")})
+		w.ok(w.settle("b", paid, "ben", "cleo"))
 		w.want("b", want)
 		w.status("b", disbursement.StatusDone)
 	}
@@ -328,7 +322,7 @@ func TestContradictions(t *testing.T) {
 		if len(w.pays) != 1 {
 			t.Errorf("%s: %d requests", name, len(w.pays))
 		}
-		w.ok(disbursement.Command{Batch: "b", Do: disbursement.Settle{Paid: true, Reference: "r", ProposedBy: "ben", Approved: "cleo"}})
+		w.ok(w.settle("b", true, "ben", "cleo"))
 		if l := w.at("b", 0); l.Contested || l.Case != "" || l.Status != disbursement.LinePaid && l.Status != disbursement.LineReturned {
 			t.Errorf("%s, decided: %+v", name, l)
 		}
@@ -514,7 +508,7 @@ func TestSettledForAnEarlierAttempt(t *testing.T) {
 		if e := w.events[len(w.events)-1]; e.Type != disbursement.EventCaseOpened || e.Detail[disbursement.DetailAttempt] != "1" {
 			t.Errorf("%s: %v", e.Type, e.Detail)
 		}
-		w.ok(disbursement.Command{Batch: "b", Do: disbursement.Settle{Paid: true, Reference: "r", ProposedBy: "ben", Approved: "cleo"}})
+		w.ok(w.settle("b", true, "ben", "cleo"))
 		w.want("b", disbursement.LinePaid)
 		return w
 	}

@@ -298,6 +298,7 @@ func (d *decider) retry(b *Batch, do Retry) Answer {
 	}
 	d.move(b, l, LineReady)
 	l.Retries++
+	l.Unsent = 0
 	l.EndedAt = time.Time{}
 	d.wait(b, l)
 	d.emit(b, EventLineRetried, by(do.By), l)

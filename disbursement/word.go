@@ -105,6 +105,9 @@ func (d *decider) ofOther(b *Batch, l *Line, w Word) {
 		if l.Unproven && !l.Contested {
 			d.lines.edit(l.LineKey)
 			l.Unproven = false
+			if l.Case == CaseUnproven {
+				l.Case = ""
+			}
 			d.emit(b, EventLineProven, nil, l)
 		}
 	case WordPending, WordUndecided, WordNotFound, WordDuplicate, WordChanged, WordUnopenable:
@@ -189,6 +192,9 @@ func (d *decider) refused(b *Batch, l *Line, w Word) {
 	l.Code, l.Unproven, l.OperatorRef = w.Code, w.Unproven, w.OperatorRef
 	d.decided(l)
 	d.emit(b, EventLineRefused, said(w), l)
+	if w.Unproven {
+		d.openCase(b, l, CaseUnproven, said(w))
+	}
 	d.finish(b)
 }
 
@@ -217,13 +223,25 @@ func (d *decider) unopenable(b *Batch, l *Line, w Word) {
 	d.finish(b)
 }
 
+// ReasonTriedOften is the reason of a refusal after MaxUnsent attempts that moved no money.
+const ReasonTriedOften = "tried_often"
+
 // unsent makes a line ready again of which the attempt moved no money, at the end of its queue. In a batch that sends
-// nothing any more it is cancelled.
+// nothing any more it is cancelled. After MaxUnsent attempts it is refused, and people decide: a new attempt rests on the word
+// of the sender alone, which may be wrong.
 func (d *decider) unsent(b *Batch, l *Line, w Word) {
 	d.decided(l)
 	if b.over(d.cmd.At) {
 		d.move(b, l, LineCancelled)
 		d.emit(b, EventLinesCancel, said(w), l)
+		d.finish(b)
+		return
+	}
+	l.Unsent++
+	if l.Unsent > MaxUnsent {
+		d.move(b, l, LineRefused)
+		l.Code = ReasonTriedOften
+		d.emit(b, EventLineRefused, said(w), l)
 		d.finish(b)
 		return
 	}

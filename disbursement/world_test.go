@@ -401,6 +401,11 @@ func (w *world) lift(id, one, two string) disbursement.Command {
 	return disbursement.Command{Batch: id, Do: disbursement.Lift{Signed: [2]disbursement.Signed{w.step(one, id, n, digest.Resume), w.step(two, id, n, digest.Resume)}}}
 }
 
+// settle has two people decide about the first line of a batch as it is now.
+func (w *world) settle(id string, paid bool, people ...string) disbursement.Command {
+	return disbursement.Command{Batch: id, Do: payroll.Settle(w.batches[id].Digest, w.at(id, 0), paid, "letter 12", people...)}
+}
+
 // releasing makes a batch that pays.
 func (w *world) releasing(id string, lines ...disbursement.NewLine) {
 	w.t.Helper()

@@ -102,6 +102,17 @@ func Topics() []Topic {
 	statements.Records = append(statements.Records, "quittance.StatementLine")
 	reconciliation := effect(TopicReconciliation, 0, "agency, mode and account", "quittance.Finding")
 	reconciliation.Records = append(reconciliation.Records, "quittance.DayTotal", "quittance.MatchRun", "quittance.Close")
+	disbursements := Disbursement.Topics(FamilyRecords{
+		Commands: []string{"quittance.DisbursementCommand"},
+		State: []string{
+			"quittance.Batch", "quittance.BatchSealing", "quittance.BatchLine", "quittance.BatchLineRef", "quittance.QueuedLine", "quittance.PayoutAccount",
+			"quittance.BatchAgency", "quittance.BatchRoster", "quittance.BatchRevision",
+		},
+		Events:  []string{"quittance.DisbursementEvent"},
+		Replies: []string{"quittance.DisbursementReply"},
+	})
+	// The broker's times, which no sender chooses: what settles for a day and what counts on a day depend on them.
+	disbursements[0].Config = map[string]string{"message.timestamp.type": "LogAppendTime"}
 	families := append(Checkout.Topics(FamilyRecords{
 		Commands: []string{"quittance.Command"},
 		State: []string{
@@ -110,15 +121,7 @@ func Topics() []Topic {
 		},
 		Events:  []string{"quittance.Event"},
 		Replies: []string{"quittance.Reply"},
-	}), Disbursement.Topics(FamilyRecords{
-		Commands: []string{"quittance.DisbursementCommand"},
-		State: []string{
-			"quittance.Batch", "quittance.BatchSealing", "quittance.BatchLine", "quittance.BatchLineRef", "quittance.QueuedLine", "quittance.PayoutAccount",
-			"quittance.BatchAgency", "quittance.BatchRoster", "quittance.BatchRevision",
-		},
-		Events:  []string{"quittance.DisbursementEvent"},
-		Replies: []string{"quittance.DisbursementReply"},
-	})...)
+	}), disbursements...)
 	return append(families,
 		effect(TopicPayouts, defaultRetentionEffects, "payout_ref", "quittance.PayoutRequest"),
 		effect(TopicPayoutCalls, defaultRetentionHistory, "payout_ref", "quittance.PayoutCall"),

@@ -96,6 +96,32 @@ func (s Step) Statement() (Hash, error) {
 	})
 }
 
+// Settlement is a decision about a line of which it is not certain whether it was paid. Two people sign it.
+type Settlement struct {
+	Digest   Hash // of the batch
+	Position int
+	// Number counts the decisions about the line from 1, so that no signature serves twice.
+	Number int
+	// Status, Attempt and Doubt are those of the line as the person saw it: its status, its last attempt, and the attempt
+	// whose answer contradicts it, 0 for none.
+	Status         string
+	Attempt, Doubt int
+	// Outcome is paid or refused; refused says that no attempt can pay any more.
+	Outcome   string
+	Reference string // of the evidence
+}
+
+// Statement returns the SHA-256 of the line "quittance settlement v1" and the form of the settlement with the id of the
+// person who signs. The error is ErrText.
+func (s Settlement) Statement(person string) (Hash, error) {
+	return hashed("quittance settlement v1\n", func() ([]byte, error) {
+		return canonical(object{
+			"attempt": int64(s.Attempt), "digest": s.Digest.String(), "doubt": int64(s.Doubt), "number": int64(s.Number), "outcome": s.Outcome,
+			"person": person, "position": int64(s.Position), "reference": s.Reference, "status": s.Status,
+		})
+	})
+}
+
 // Change is a change of an agency's roster or policy, which two people sign.
 type Change struct {
 	Agency string // id

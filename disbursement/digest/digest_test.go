@@ -33,7 +33,7 @@ func TestVectors(t *testing.T) {
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	if err := e.Encode(object{"about": "Inputs and bytes of what approvers of disbursements sign; check.mjs computes them without Quittance. Hashes and salts are hexadecimal.", "lines": lineVectors(t), "roots": rootVectors(), "batches": batchVectors(t), "steps": stepVectors(t)}); err != nil {
+	if err := e.Encode(object{"about": "Inputs and bytes of what approvers of disbursements sign; check.mjs computes them without Quittance. Hashes and salts are hexadecimal.", "lines": lineVectors(t), "roots": rootVectors(), "batches": batchVectors(t), "steps": stepVectors(t), "settlements": settlementVectors(t)}); err != nil {
 		t.Fatal(err)
 	}
 	if *update {
@@ -61,7 +61,7 @@ func TestVectorsOutside(t *testing.T) {
 		t.Fatal(err)
 	}
 	wrong := t.TempDir() + "/vectors.json"
-	for _, change := range [][2]string{{`"amount": 150000`, `"amount": 150001`}, {`"leaf": "`, `"leaf": "0`}, {`"verdict": "approve"`, `"verdict": "reject"`}, {`"needed": 2`, `"needed": 1`}} {
+	for _, change := range [][2]string{{`"amount": 150000`, `"amount": 150001`}, {`"leaf": "`, `"leaf": "0`}, {`"verdict": "approve"`, `"verdict": "reject"`}, {`"needed": 2`, `"needed": 1`}, {`"outcome": "paid"`, `"outcome": "refused"`}} {
 		if err := os.WriteFile(wrong, bytes.Replace(vectors, []byte(change[0]), []byte(change[1]), 1), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -158,6 +158,28 @@ func stepVectors(t *testing.T) (out []object) {
 			t.Fatal(err)
 		}
 		out = append(out, object{"step": object{"digest": sum.String(), "level": s.Level, "person": s.Person, "verdict": string(s.Verdict)}, "statement": statement.String()})
+	}
+	return out
+}
+
+func settlementVectors(t *testing.T) (out []object) {
+	t.Helper()
+	sum, err := sample().Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []digest.Settlement{
+		{Digest: sum, Position: 0, Number: 1, Status: "sent", Attempt: 1, Outcome: "paid", Reference: "statement 2026-12-02, line 14"},
+		{Digest: sum, Position: 99, Number: 2, Status: "refused", Attempt: 3, Doubt: 2, Outcome: "refused", Reference: "letter of 4 December"},
+	} {
+		statement, err := s.Statement("p-ben")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, object{"settlement": object{
+			"attempt": s.Attempt, "digest": sum.String(), "doubt": s.Doubt, "number": s.Number, "outcome": s.Outcome, "person": "p-ben",
+			"position": s.Position, "reference": s.Reference, "status": s.Status,
+		}, "statement": statement.String()})
 	}
 	return out
 }

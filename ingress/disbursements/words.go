@@ -154,6 +154,7 @@ var french = words{ //nolint:gosec // texts, no credential
 		"approval.needs_two": "Personne\u00a0: deux personnes différentes signent, avec deux clés différentes.", "batch.not_maker": "Personne\u00a0: seule la personne qui a préparé le lot le rappelle. Les autres le rejettent.",
 		"policy.fault": "Règles", "roster.fault": "Signataires", "roster.not_found": "Personne\u00a0: choisissez une personne inscrite.",
 		"roster.key_taken": "Clé d’accès\u00a0: elle est déjà celle d’une autre personne. Inscrivez-en une autre.", "roster.number_taken": "Matricule\u00a0: une autre personne en vigueur l’a déjà. Vérifiez le matricule.",
+		"command.clock": "L’horloge du service est déréglée\u00a0: rien n’a changé. Prévenez l’exploitation.",
 	},
 	Mends: map[string]string{
 		"currency": "Devise\u00a0: donnez un code comme XAF.", "tiers": "Paliers\u00a0: donnez de 1 à 10 paliers.", "up_to": "Montant maximal\u00a0: les montants croissent d’un palier au suivant, et seul le dernier peut être vide.",
@@ -253,6 +254,7 @@ var english = words{
 		"approval.needs_two": "Person: two different people sign, with two different passkeys.", "batch.not_maker": "Person: only who prepared the batch recalls it. Others reject it.",
 		"policy.fault": "Policy", "roster.fault": "Signatories", "roster.not_found": "Person: choose an enrolled person.",
 		"roster.key_taken": "Passkey: it is another person's already. Enrol another one.", "roster.number_taken": "Staff number: another person in force has it. Check the number.",
+		"command.clock": "A clock of the service is wrong: nothing has changed. Tell the people who operate it.",
 	},
 	Mends: map[string]string{
 		"currency": "Currency: give a code such as XAF.", "tiers": "Tiers: give 1 to 10 tiers.", "up_to": "Highest amount: amounts grow from tier to tier, and only the last may be empty.",

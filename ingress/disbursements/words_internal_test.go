@@ -44,7 +44,7 @@ func TestBothLanguagesAreWhole(t *testing.T) {
 		disbursement.CodeMalformed, disbursement.CodeBatchUnknown, disbursement.CodeStatus, disbursement.CodeHeld, disbursement.CodeNotHeld, disbursement.CodeRegistryOld,
 		disbursement.CodeLevel, disbursement.CodeNotListed, disbursement.CodeMaker, disbursement.CodeTwice, disbursement.CodeNotInForce, disbursement.CodeNotSigned,
 		disbursement.CodeNeedsTwo, disbursement.CodeNotMaker, disbursement.CodePolicyFault, disbursement.CodeRosterFault, disbursement.CodePersonUnknown,
-		disbursement.CodeKeyTaken, disbursement.CodeNumberTaken,
+		disbursement.CodeKeyTaken, disbursement.CodeNumberTaken, disbursement.CodeClock,
 	} {
 		has("refusal", french.Refusals, string(c))
 	}

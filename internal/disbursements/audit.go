@@ -44,6 +44,11 @@ func Audited(cmd disbursement.Command, a disbursement.Answer, err error) (e oper
 		e.Action, e.Detail["position"] = "batch.retry_line", do.Position
 	case disbursement.Cancel:
 		e.Action, e.Detail["position"] = "batch.cancel_line", do.Position
+	case disbursement.Settle:
+		e.Action, e.Detail["position"], e.Detail["paid"], e.Detail["reference"] = "batch.settle_line", do.Position, do.Paid, do.Reference
+		e.Detail["first"] = do.Signed[0].Person
+	case disbursement.Acknowledge:
+		e.Action, e.Detail["position"] = "batch.acknowledge_line", do.Position
 	case disbursement.SetPolicy:
 		e.Action = "batch.set_policy"
 	case disbursement.Enrol:

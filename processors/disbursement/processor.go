@@ -26,7 +26,7 @@ const (
 	MaxTicks       = 8
 )
 
-// Config is what a Processor needs. All fields are required.
+// Config is what a Processor needs. All fields but AcceptTimes are required.
 type Config struct {
 	Codec    *schemas.Codec
 	Topology output.Topology
@@ -34,7 +34,9 @@ type Config struct {
 	Senders origin.Verifier
 	// Requests proves the requests to operators: the sink makes no others.
 	Requests *origin.Signer
-	Metrics  prometheus.Registerer
+	// AcceptTimes decides commands whatever time they give. Otherwise the time must be the broker's (sender.Guard.InTime).
+	AcceptTimes bool
+	Metrics     prometheus.Registerer
 }
 
 // Processor decides commands. It has no state and may decide for any number of partitions at the same time.
@@ -43,6 +45,7 @@ type Processor struct {
 	topology output.Topology
 	guard    *sender.Guard[disbursement.Action]
 	requests *origin.Signer
+	anyTime  bool
 }
 
 var _ runtime.Processor = (*Processor)(nil)
@@ -58,7 +61,7 @@ func New(cfg Config) (*Processor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Processor{cfg.Codec, cfg.Topology, guard, cfg.Requests}, nil
+	return &Processor{cfg.Codec, cfg.Topology, guard, cfg.Requests, cfg.AcceptTimes}, nil
 }
 
 // Process decides one record of disbursement.commands. A record that cannot be decoded, an unknown command, and a command of
@@ -85,7 +88,22 @@ func (p *Processor) Process(tx *runtime.Tx, rec *kgo.Record) error {
 	if p.topology.Partition(schemas.Disbursement.Commands, cmd.TenantID) != tx.Partition() {
 		return runtime.Poison(errPartition)
 	}
+	if !p.anyTime {
+		if err := p.guard.InTime(from, rec, cmd.At); err != nil {
+			if cmd.ReplyTo == nil {
+				return err
+			}
+			return p.answer(tx, cmd, disbursement.WrongTime())
+		}
+	}
 	return p.decide(tx, cmd)
+}
+
+// answer answers a command that changes nothing.
+func (p *Processor) answer(tx output.Tx, cmd disbursement.Command, a disbursement.Answer) error {
+	w := output.New(p.codec, p.topology, tx)
+	w.EmitTo(schemas.Disbursement.Replies, cmd.ReplyTo.Partition, cmd.ReplyTo.CorrelationID, batches.Reply(*cmd.ReplyTo, a))
+	return w.Err()
 }
 
 // errPartition says that a command is not in the partition of its agency. Decided there, it would not see the agency's

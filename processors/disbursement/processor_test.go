@@ -131,6 +131,16 @@ func TestCommandsOfOthersArePoison(t *testing.T) {
 	if err := i.Producer.ProduceSync(t.Context(), wrong...).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
+	poisoned(t, i, len(wrong))
+	now := i.Ask(processor.SenderOperator, b.ID, disbursement.Stop{}).Batch // refused, with the batch as it is
+	if now == nil || now.Status != disbursement.StatusSealed || now.Sequence != b.Sequence {
+		t.Errorf("the batch is %+v", now)
+	}
+}
+
+// poisoned waits for n poison records.
+func poisoned(t *testing.T, i *payouts.Installation, n int) {
+	t.Helper()
 	cl, err := i.Kafka.Client(kgo.ConsumeTopics(i.Topology.Name(schemas.Disbursement.Poison)), kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		t.Fatal(err)
@@ -138,15 +148,11 @@ func TestCommandsOfOthersArePoison(t *testing.T) {
 	defer cl.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for n := 0; n < len(wrong); {
-		n += len(cl.PollFetches(ctx).Records())
+	for found := 0; found < n; {
+		found += len(cl.PollFetches(ctx).Records())
 		if ctx.Err() != nil {
-			t.Fatalf("%d poison records, want %d", n, len(wrong))
+			t.Fatalf("%d poison records, want %d", found, n)
 		}
-	}
-	now := i.Ask(processor.SenderOperator, b.ID, disbursement.Stop{}).Batch // refused, with the batch as it is
-	if now == nil || now.Status != disbursement.StatusSealed || now.Sequence != b.Sequence {
-		t.Errorf("the batch is %+v", now)
 	}
 }
 
@@ -157,5 +163,49 @@ func TestCommandsNameTheirAgency(t *testing.T) {
 	_, err := commands.DisbursementProtocol(i.Codec, i.Topology).Encode(disbursement.Command{At: i.Now(), Do: disbursement.Recall{}}, nil)
 	if !errors.Is(err, commands.ErrNoAgency) {
 		t.Errorf("%v", err)
+	}
+}
+
+// People who are enrolled by a command that is dated a day back would count at once, and a batch that is dated ahead would
+// count on another day: such a command changes nothing, whoever sends it.
+func TestCommandsHaveTheBrokersTime(t *testing.T) {
+	t.Parallel()
+	i := payouts.Install(t)
+	i.BrokerTimes = true
+	defer i.Process()()
+	enrol := disbursement.Enrol{
+		People: []disbursement.Enrolled{payroll.Enrolled("ama", "maker"), payroll.Enrolled("ben", "chief")}, RPID: payroll.RPID, Origin: payroll.Origin,
+	}
+	cmd := func(ahead time.Duration) disbursement.Command {
+		return disbursement.Command{At: i.Now().Add(ahead), TenantID: payroll.Tenant, Do: enrol}
+	}
+	send := func(cmd disbursement.Command) disbursement.Answer {
+		a, err := i.Client(processor.SenderOperator).Ask(t.Context(), cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	for _, ahead := range []time.Duration{-25 * time.Hour, -6 * time.Minute, 6 * time.Minute, 25 * time.Hour} {
+		if a := send(cmd(ahead)); a.Code() != disbursement.CodeClock || a.Refusal.Mend == "" {
+			t.Errorf("%s: %+v", ahead, a)
+		}
+	}
+	rec, err := commands.DisbursementProtocol(i.Codec, i.Topology).Encode(cmd(-25*time.Hour), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec.Topic = i.Topology.Name(schemas.Disbursement.Commands)
+	signer, err := commands.NewSigner(i.Keys, processor.SenderOperator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer.Sign(rec)
+	if err := i.Producer.ProduceSync(t.Context(), rec).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	poisoned(t, i, 1)
+	if a := send(cmd(-4 * time.Minute)); a.Code() != disbursement.CodeOK {
+		t.Errorf("a command of this time: %+v", a) // the first one: those before have enrolled nobody
 	}
 }

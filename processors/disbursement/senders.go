@@ -19,10 +19,10 @@ func sendersOf(do disbursement.Action) []string {
 	switch do := do.(type) {
 	case disbursement.Open, disbursement.AddLines, disbursement.Seal, disbursement.Discard:
 		return []string{SenderOperator}
-	case disbursement.Approve, disbursement.Reject, disbursement.Release, disbursement.Lift:
+	case disbursement.Approve, disbursement.Reject, disbursement.Release, disbursement.Lift, disbursement.Settle:
 		return []string{SenderOffice}
 	case disbursement.Recall, disbursement.SetHold, disbursement.Stop, disbursement.Retry, disbursement.Cancel,
-		disbursement.SetPolicy, disbursement.Enrol, disbursement.Revoke:
+		disbursement.Acknowledge, disbursement.SetPolicy, disbursement.Enrol, disbursement.Revoke:
 		return []string{SenderOperator, SenderOffice}
 	case disbursement.Word:
 		switch do.Source {
@@ -30,7 +30,7 @@ func sendersOf(do disbursement.Action) []string {
 			return []string{SenderDisburse}
 		case disbursement.FromCallback, disbursement.FromStatement: // nobody hears these words yet
 		}
-	case disbursement.ERPSame, disbursement.Settle, disbursement.Acknowledge: // nobody asks ERPs or decides cases yet
+	case disbursement.ERPSame: // nobody asks ERPs yet
 	case disbursement.Tick: // the processor's own
 	}
 	return nil

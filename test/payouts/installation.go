@@ -32,6 +32,8 @@ type Installation struct {
 	Codec    *schemas.Codec
 	Producer *kgo.Client
 	Keys     *secret.Keys
+	// BrokerTimes has processors believe the broker's times alone, as in production. Then the clock is not moved.
+	BrokerTimes bool
 
 	t       *testing.T
 	offset  atomic.Int64
@@ -122,7 +124,9 @@ func (i *Installation) Process() (stop func()) {
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	p, err := processor.New(processor.Config{Codec: i.Codec, Topology: i.Topology, Senders: senders, Requests: requests, Metrics: metrics})
+	p, err := processor.New(processor.Config{
+		Codec: i.Codec, Topology: i.Topology, Senders: senders, Requests: requests, AcceptTimes: !i.BrokerTimes, Metrics: metrics,
+	})
 	if err != nil {
 		i.t.Fatal(err)
 	}

@@ -77,6 +77,19 @@ func Step(batch digest.Hash, person string, level int, verdict digest.Verdict) d
 	return disbursement.Signed{Person: person, Assertion: Human(person).Sign(statement)}
 }
 
+// Settle is what two people sign about a line of a batch with a digest: that it is paid, or that no attempt can pay.
+func Settle(batch digest.Hash, l disbursement.Line, paid bool, reference string, ids ...string) disbursement.Settle {
+	do := disbursement.Settle{Position: l.Position, Paid: paid, Reference: reference}
+	for i, id := range ids {
+		statement, err := l.Settlement(batch, paid, reference).Statement(id)
+		if err != nil {
+			panic(err)
+		}
+		do.Signed[i] = disbursement.Signed{Person: id, Assertion: Human(id).Sign(statement)}
+	}
+	return do
+}
+
 // Confirm has people sign the change of roster or policy with a number.
 func Confirm(number int64, content map[string]string, ids ...string) (out []disbursement.Signed) {
 	for _, id := range ids {

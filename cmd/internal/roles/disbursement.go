@@ -25,6 +25,8 @@ func (b *Base) disbursement() (p part, err error) {
 		return p, err
 	}
 	p.MaxPollRecords, p.MaxTicks = processor.MaxPollRecords, processor.MaxTicks
-	p.Processor, err = processor.New(processor.Config{Codec: b.Codec, Topology: b.Topology, Senders: senders, Requests: requests, Metrics: b.Metrics})
+	p.Processor, err = processor.New(processor.Config{
+		Codec: b.Codec, Topology: b.Topology, Senders: senders, Requests: requests, AcceptTimes: b.AcceptCommandTimes, Metrics: b.Metrics,
+	})
 	return p, err
 }

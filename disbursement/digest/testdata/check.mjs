@@ -36,4 +36,5 @@ for (const { batch, canonical: text, digest } of vectors.batches) {
   same(sha256('quittance disbursement v1\n', canonical(batch)), digest)
 }
 for (const { step, statement } of vectors.steps) same(sha256('quittance approval v1\n', canonical(step)), statement)
+for (const { settlement, statement } of vectors.settlements) same(sha256('quittance settlement v1\n', canonical(settlement)), statement)
 console.log(`${checked} vectors are right`)

@@ -48,7 +48,9 @@ func FromCommand(c disbursement.Command) (*record.DisbursementCommand, error) {
 	case disbursement.Seal:
 		r.Type, r.Seal = CommandSeal, new(fromSeal(do))
 	case disbursement.Settle:
-		r.Type, r.Settle = CommandSettle, new(fromSettle(do))
+		r.Type, r.Settle = CommandSettle, &record.SettleLine{
+			Position: int32(do.Position), Paid: do.Paid, Reference: do.Reference, Signed: signatures(do.Signed[:]...), //nolint:gosec // a position of a line
+		}
 	case disbursement.Word:
 		r.Type, r.Word = CommandWord, new(fromWord(do))
 	case disbursement.SetPolicy:
@@ -111,7 +113,10 @@ func ToCommand(r *record.DisbursementCommand) (disbursement.Command, error) {
 	case r.Type == CommandSeal && r.Seal != nil:
 		c.Do = toSeal(r.Seal)
 	case r.Type == CommandSettle && r.Settle != nil:
-		c.Do = toSettle(r.Settle)
+		c.Do = disbursement.Settle{
+			Position: int(r.Settle.Position), Paid: r.Settle.Paid, Reference: r.Settle.Reference,
+			Signed: [2]disbursement.Signed{signature(r.Settle.Signed, 0), signature(r.Settle.Signed, 1)},
+		}
 	case r.Type == CommandWord && r.Word != nil:
 		c.Do = toWord(r.Word)
 	case r.Type == CommandPolicy && r.Policy != nil:
@@ -134,19 +139,19 @@ func toStep(kind string, r *record.BatchStep) disbursement.Action {
 	case CommandDiscard:
 		return disbursement.Discard{By: r.By}
 	case CommandApprove:
-		return disbursement.Approve{Level: int(r.Level), Signed: signature(r, 0)}
+		return disbursement.Approve{Level: int(r.Level), Signed: signature(r.Signed, 0)}
 	case CommandReject:
-		return disbursement.Reject{Reason: r.Reason, Signed: signature(r, 0)}
+		return disbursement.Reject{Reason: r.Reason, Signed: signature(r.Signed, 0)}
 	case CommandRecall:
 		return disbursement.Recall{By: r.By}
 	case CommandRelease:
-		return disbursement.Release{Signed: signature(r, 0)}
+		return disbursement.Release{Signed: signature(r.Signed, 0)}
 	case CommandERPSame:
 		return disbursement.ERPSame{AskedAt: r.AskedAt, Same: r.Same}
 	case CommandHold:
 		return disbursement.SetHold{By: r.By, Reason: r.Reason}
 	case CommandLift:
-		return disbursement.Lift{Signed: [2]disbursement.Signed{signature(r, 0), signature(r, 1)}}
+		return disbursement.Lift{Signed: [2]disbursement.Signed{signature(r.Signed, 0), signature(r.Signed, 1)}}
 	case CommandStop:
 		return disbursement.Stop{By: r.By}
 	case CommandRetry:
@@ -166,12 +171,12 @@ func signatures(signed ...disbursement.Signed) (out []record.PasskeySignature) {
 	return out
 }
 
-// signature returns a signature of a step; an empty one, which proves nothing, if the step has none.
-func signature(r *record.BatchStep, i int) disbursement.Signed {
-	if i >= len(r.Signed) {
+// signature returns a signature of a command; an empty one, which proves nothing, if the command has none.
+func signature(signed []record.PasskeySignature, i int) disbursement.Signed {
+	if i >= len(signed) {
 		return disbursement.Signed{}
 	}
-	return toSigned(&r.Signed[i])
+	return toSigned(&signed[i])
 }
 
 // Reply returns the answer to the request that waits at to.

@@ -241,6 +241,8 @@ func FromLine(v disbursement.Line) (r record.BatchLine) {
 	r.Attempt = int32(v.Attempt)
 	r.Try = int32(v.Try)
 	r.Retries = int32(v.Retries)
+	r.Unsent = int32(v.Unsent)
+	r.Settled = int32(v.Settled)
 	r.SentAt = v.SentAt
 	r.RequestedAt = v.RequestedAt
 	r.EnquiredAt = v.EnquiredAt
@@ -274,6 +276,8 @@ func ToLine(r *record.BatchLine) (v disbursement.Line) {
 	v.Attempt = int(r.Attempt)
 	v.Try = int(r.Try)
 	v.Retries = int(r.Retries)
+	v.Unsent = int(r.Unsent)
+	v.Settled = int(r.Settled)
 	v.SentAt = r.SentAt
 	v.RequestedAt = r.RequestedAt
 	v.EnquiredAt = r.EnquiredAt
@@ -870,26 +874,6 @@ func toSeal(r *record.SealBatch) (v disbursement.Seal) {
 	v.Root = hashOf[digest.Hash](r.Root)
 	v.Checked = r.Checked
 	v.Waiver = r.Waiver
-	return v
-}
-
-// fromSettle converts to a record.
-func fromSettle(v disbursement.Settle) (r record.SettleLine) {
-	r.Position = int32(v.Position)
-	r.Paid = v.Paid
-	r.Reference = v.Reference
-	r.ProposedBy = v.ProposedBy
-	r.Approved = v.Approved
-	return r
-}
-
-// toSettle converts from a record.
-func toSettle(r *record.SettleLine) (v disbursement.Settle) {
-	v.Position = int(r.Position)
-	v.Paid = r.Paid
-	v.Reference = r.Reference
-	v.ProposedBy = r.ProposedBy
-	v.Approved = r.Approved
 	return v
 }
 

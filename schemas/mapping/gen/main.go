@@ -119,7 +119,6 @@ var batchPairs = []pair{
 	{domain: disbursement.AddLines{}, record: record.AddBatchLines{}},
 	{domain: disbursement.NewLine{}, record: record.NewBatchLine{}},
 	{domain: disbursement.Seal{}, record: record.SealBatch{}},
-	{domain: disbursement.Settle{}, record: record.SettleLine{}},
 	{domain: disbursement.Word{}, record: record.PayoutWord{}},
 	{domain: disbursement.SetPolicy{}, record: record.ChangePolicy{}},
 	{domain: disbursement.Enrol{}, record: record.EnrolPeople{}},
