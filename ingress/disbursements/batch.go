@@ -18,6 +18,9 @@ import (
 // fromPosition is the condition of the list of lines: the number of its first line, from 1.
 const fromPosition = "from"
 
+// onlyCases is the condition that shows lines with an open case.
+const onlyCases = "cases"
+
 // batchView is the record of a batch.
 type batchView struct {
 	view
@@ -28,6 +31,7 @@ type batchView struct {
 	Lines                   staff.Grid
 	LinesNote               string
 	NextURL, FirstURL       string
+	CasesURL, CasesText     string
 	// Differs says that nobody can sign here, and why; empty for a batch that may be signed, or that nobody signs now.
 	Differs string
 	Signs   []signForm
@@ -240,11 +244,12 @@ func (v *visit) history(list []disbursements.Step, names namer) staff.Grid {
 func (v *visit) linesAndForms(out *batchView, b disbursements.Batch, roster disbursement.Roster, names namer) (err error) {
 	first, _ := strconv.Atoi(v.Query(fromPosition)) // another text is the beginning
 	first = max(first, 1)
+	cases := v.Query(onlyCases) != ""
 	var shown []disbursements.OpenLine
 	offered := v.offered(b, roster)
 	if len(offered) > 0 {
 		out.Differs, err = v.differs(b, func(l disbursements.OpenLine) {
-			if l.Position >= first-1 && len(shown) <= pageSize {
+			if l.Position >= first-1 && len(shown) <= pageSize && (!cases || l.Case != "") {
 				shown = append(shown, l)
 			}
 		})
@@ -253,33 +258,45 @@ func (v *visit) linesAndForms(out *batchView, b disbursements.Batch, roster disb
 		}
 	} else if v.may(identity.MaySeeLines) {
 		var list []disbursement.Line
-		if list, err = v.d.cfg.Batches.Lines(v.Context(), b.ID, disbursements.LineQuery{From: first - 1, Size: pageSize + 1}); err == nil {
+		if list, err = v.d.cfg.Batches.Lines(v.Context(), b.ID, disbursements.LineQuery{Cases: cases, From: first - 1, Size: pageSize + 1}); err == nil {
 			shown, err = disbursements.Open(v.Context(), v.d.cfg.Lines, list)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	v.lines(out, b, first, shown)
+	v.lines(out, b, first, cases, shown)
 	return v.forms(out, b, offered, names)
 }
 
 // lines shows a page of lines from a number on, and one more if there is a next page, to those who may see them.
-func (v *visit) lines(out *batchView, b disbursements.Batch, first int, opened []disbursements.OpenLine) {
+func (v *visit) lines(out *batchView, b disbursements.Batch, first int, cases bool, opened []disbursements.OpenLine) {
 	w, path := v.w, rootBatches+"/"+b.ID
 	if !v.may(identity.MaySeeLines) {
 		out.LinesNote = w.LinesNotSeen
 		return
 	}
-	if len(opened) == 0 {
+	var conditions []string
+	switch {
+	case cases:
+		conditions = []string{onlyCases, "1"}
+		out.CasesURL, out.CasesText = v.URL(path), w.AllLines
+	default:
+		out.CasesURL, out.CasesText = v.URL(path, onlyCases, "1"), w.OnlyCases
+	}
+	switch {
+	case len(opened) > 0:
+	case cases:
+		out.LinesNote = w.NoCases
+	default:
 		out.LinesNote = w.NoLines
 	}
 	if len(opened) > pageSize {
+		out.NextURL = v.URL(path, append(conditions, fromPosition, strconv.Itoa(opened[pageSize].Position+1))...)
 		opened = opened[:pageSize]
-		out.NextURL = v.URL(path, fromPosition, strconv.Itoa(first+pageSize))
 	}
 	if first > 1 {
-		out.FirstURL = v.URL(path)
+		out.FirstURL = v.URL(path, conditions...)
 	}
 	out.Lines = staff.Grid{Caption: w.Lines, Heads: []string{w.Number, w.LineRef, w.Payee, w.Amount, w.Account, w.Status}}
 	for _, l := range opened {
@@ -287,7 +304,7 @@ func (v *visit) lines(out *batchView, b disbursements.Batch, first int, opened [
 		if l.Case != "" || l.Contested {
 			status.More = strings.TrimSpace(status.More + " " + w.LineCase)
 		}
-		number := staff.Cell{Text: strconv.Itoa(l.Position + 1)}
+		number := staff.Cell{Text: strconv.Itoa(l.Position + 1), URL: v.URL(linePath(b, l.Position))}
 		if !l.Opened {
 			out.Lines.Rows = append(out.Lines.Rows, []staff.Cell{number, {Text: l.Ref}, {Text: w.NotOpened}, {Text: "–"}, {Text: "–"}, status})
 			continue

@@ -83,7 +83,14 @@ func (d *Disbursements) Part() staff.Part {
 		route(http.MethodPost, rootBatches+"/{batch}/hold", identity.MayManageBatches, (*visit).hold),
 		route(http.MethodPost, rootBatches+"/{batch}/stop", identity.MayManageBatches, (*visit).stop),
 		route(http.MethodPost, rootBatches+"/{batch}/recall", identity.MayPrepareBatches, (*visit).recall),
+		route(http.MethodGet, rootBatches+"/{batch}/lines/{line}", identity.MaySeeLines, (*visit).showLine),
+		route(http.MethodPost, rootBatches+"/{batch}/lines/{line}/settle/begin", identity.MayManageBatches, (*visit).beginSettle),
+		route(http.MethodPost, rootBatches+"/{batch}/lines/{line}/settle", identity.MayManageBatches, (*visit).takeSettle),
+		route(http.MethodPost, rootBatches+"/{batch}/lines/{line}/settle/drop", identity.MayManageBatches, (*visit).dropSettle),
 	)
+	for name, of := range actsOnLine {
+		part.Routes = append(part.Routes, route(http.MethodPost, rootBatches+"/{batch}/lines/{line}/"+name, identity.MayManageBatches, func(v *visit) { v.actOnLine(name, of) }))
+	}
 	for _, s := range steps {
 		part.Routes = append(
 			part.Routes,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -18,9 +19,11 @@ import (
 	"quittance/internal/disbursements"
 	"quittance/internal/disbursements/lines"
 	"quittance/internal/personal"
+	processor "quittance/processors/disbursement"
 	"quittance/schemas/mapping/batches"
 	"quittance/schemas/record"
 	"quittance/test/approvals"
+	"quittance/test/await"
 	"quittance/test/backoffice"
 )
 
@@ -429,4 +432,154 @@ func TestNobodyAnswers(t *testing.T) {
 	if got := audited(t, w); !slices.Equal(got[len(got)-3:], []string{"Ben batch.hold dsb_1 unknown", "Ben batch.hold dsb_1 unknown", "Ben batch.approve dsb_1 unknown"}) {
 		t.Errorf("the audit table has %q", got)
 	}
+}
+
+// An operator contradicts itself about a line. Two people sign what became of it, over the line as they saw it; then one has it
+// paid again. One alone, the same person twice, and another agency decide nothing.
+func TestTwoPeopleDecideAboutALine(t *testing.T) {
+	t.Parallel()
+	w := approvals.New(t)
+	w.Agency(t)
+	b := w.Sealed(t, "dsb_1", 3)
+	path := "/agency/batches/dsb_1"
+	w.Press(t, "Ben", path, "agency/batches/dsb_1/approve")
+	w.Press(t, "Cleo", path, "agency/batches/dsb_1/release")
+	await.Until(t, "three sent lines", func() bool { return w.Batch(t, "dsb_1").Lines.Sent.Count == 3 })
+	say := func(position int, word disbursement.Word) {
+		word.Position, word.Source, word.Currency = position, disbursement.FromEnquiry, "XAF"
+		w.Shows(t, w.Installation.OK(processor.SenderDisburse, "dsb_1", word))
+	}
+	say(0, disbursement.Word{Attempt: 1, Kind: disbursement.WordPaid, Amount: 999}) // another amount
+	say(1, disbursement.Word{Attempt: 1, Kind: disbursement.WordRefused, Unproven: true, Code: "E-17"})
+	say(2, disbursement.Word{Attempt: 1, Kind: disbursement.WordRefused, Code: "E-18"})
+
+	batch := w.Browsers["Ben"].Get(path + "?cases=1")
+	backoffice.Want(t, batch, http.StatusOK, path+"/lines/1", path+"/lines/2", "Toutes les lignes")
+	backoffice.Lacks(t, batch, path+"/lines/3")
+	one, two, three := path+"/lines/1", path+"/lines/2", path+"/lines/3"
+	const settle = "agency/batches/dsb_1/lines/1/settle"
+	page := w.Browsers["Ben"].Get(one)
+	backoffice.Want(t, page, http.StatusOK, "L’opérateur se contredit", "PAYEE 000000", "•••• 1234", "Signer «\u00a0payée", "Signer «\u00a0non payée", "QD")
+	backoffice.Lacks(t, page, "242060001234", "/retry", "/cancel")
+	backoffice.Want(t, w.Browsers["Rita"].Get(one), http.StatusForbidden)
+	for _, nothing := range []string{path + "/lines/4", path + "/lines/0", path + "/lines/x", "/agency/batches/dsb_2/lines/1"} {
+		backoffice.Want(t, w.Browsers["Ben"].Get(nothing), http.StatusNotFound)
+	}
+	form := w.Form(t, "Ben", one, settle, "outcome", "refused", "reference", "statement of 2 December, line 14")
+	for _, form := range []string{"settle/begin", "settle/drop", "retry", "cancel", "acknowledge"} {
+		backoffice.Want(t, w.Browsers["Zoe"].Post(one+"/"+form, url.Values{}), http.StatusNotFound)
+	}
+	backoffice.Want(t, w.Browsers["Zoe"].Get(one), http.StatusNotFound)
+
+	// Without evidence, or about a line that has changed since, nothing is signed.
+	for name, value := range map[string]string{"reference": " ", "shown": "sent 2 0 1", "outcome": "returned", "digest": strings.Repeat("0", 64)} {
+		wrong := maps.Clone(form)
+		wrong.Set(name, value)
+		backoffice.Want(t, w.Browsers["Ben"].Post(one+"/settle/begin", wrong), http.StatusConflict)
+	}
+	backoffice.Want(t, w.Browsers["Ben"].Post(one+"/settle/begin", url.Values{"digest": form["digest"], "shown": form["shown"], "outcome": form["outcome"], "reference": {"relevé"}}), http.StatusConflict, "sans accent")
+
+	// A signature of one outcome is none of the other.
+	answer := w.Browsers["Ben"].Answer(t, "Ben", one+"/settle/begin", form)
+	paid := maps.Clone(form)
+	paid.Set("outcome", "paid")
+	backoffice.Want(t, w.Browsers["Ben"].Send(one+"/settle", backoffice.Pressed(t, paid, answer)), http.StatusConflict)
+	backoffice.Want(t, w.Browsers["Ben"].Send(one+"/settle", backoffice.Pressed(t, form, answer)), http.StatusOK, "settle_first")
+	backoffice.Want(t, w.Browsers["Ben"].Get(one), http.StatusOK, "Elle attend la signature d’une autre personne", "line 14")
+	backoffice.Want(t, w.Browsers["Ben"].Press(t, "Ben", one+"/settle/begin", form, one+"/settle"), http.StatusOK, "settle_first") // twice is one
+	line := func(position int) disbursements.OpenLine {
+		l, err := w.Batches.Line(t.Context(), w.Lines, w.Batch(t, "dsb_1"), position)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	if l := line(0); l.Status != disbursement.LineSent || !l.Contested {
+		t.Fatalf("one person decides: %+v", l.Line)
+	}
+	// The second sees who has signed what, and signs the same or nothing.
+	backoffice.Want(t, w.Browsers["Cleo"].Get(one), http.StatusOK, "Ben (M-2)", "line 14", one+"/settle/drop")
+	backoffice.Lacks(t, w.Browsers["Cleo"].Get(one), "Signer «\u00a0payée")
+	backoffice.Want(t, w.Browsers["Cleo"].Press(t, "Cleo", one+"/settle/begin", paid, one+"/settle"), http.StatusConflict)
+	if a := w.Browsers["Cleo"].Post(one+"/settle/drop", nil); a.Code != http.StatusSeeOther {
+		t.Errorf("drop: %d %s", a.Code, a.Body)
+	}
+	w.Press(t, "Ama", one, settle, "outcome", "refused", "reference", "letter of MTN")
+	w.Press(t, "Cleo", one, settle)
+	if l := line(0); l.Status != disbursement.LineRefused || l.Contested || l.Case != "" || l.Settled != 1 {
+		t.Fatalf("two people do not decide: %+v", l.Line)
+	}
+	backoffice.Lacks(t, w.Browsers["Cleo"].Get(one), "/settle")
+
+	// A refusal that is proven is paid again; one that is not only when two people say so.
+	backoffice.Lacks(t, w.Browsers["Ben"].Get(two), "/retry")
+	backoffice.Want(t, w.Browsers["Ben"].Post(two+"/retry", nil), http.StatusConflict, "le refus n’est pas prouvé")
+	w.Press(t, "Cleo", two, "agency/batches/dsb_1/lines/2/settle", "outcome", "paid", "reference", "the payee has it")
+	w.Press(t, "Ben", two, "agency/batches/dsb_1/lines/2/settle")
+	if l := line(1); l.Status != disbursement.LinePaid {
+		t.Errorf("%+v", l.Line)
+	}
+	for _, again := range []string{one, three} {
+		backoffice.Want(t, w.Browsers["Ben"].Get(again), http.StatusOK, again+"/retry", again+"/cancel")
+	}
+	if a := w.Browsers["Ben"].Post(one+"/retry", nil); a.Code != http.StatusSeeOther {
+		t.Errorf("retry: %d %s", a.Code, a.Body)
+	}
+	if a := w.Browsers["Ben"].Post(three+"/cancel", nil); a.Code != http.StatusSeeOther {
+		t.Errorf("cancel: %d %s", a.Code, a.Body)
+	}
+	await.Until(t, "a second attempt", func() bool { return line(0).Attempt == 2 })
+	if l := line(2); l.Status != disbursement.LineCancelled {
+		t.Errorf("%+v", l.Line)
+	}
+	say(0, disbursement.Word{Attempt: 2, Kind: disbursement.WordPaid, Amount: b.Sum/3 - 1})
+	backoffice.Want(t, w.Browsers["Ben"].Post(one+"/acknowledge", nil), http.StatusConflict, "aucun cas")
+	if got := w.Batch(t, "dsb_1"); got.Status != disbursement.StatusDone {
+		t.Errorf("%s", got.Status)
+	}
+	want := []string{
+		"Ben batch.approve dsb_1", "Cleo batch.release dsb_1", "Ben batch.sign_first dsb_1", "Ben batch.sign_first dsb_1", "Cleo batch.drop_first dsb_1",
+		"Ama batch.sign_first dsb_1", "Cleo batch.settle_line dsb_1", "Cleo batch.sign_first dsb_1", "Ben batch.settle_line dsb_1", "Ben batch.retry_line dsb_1", "Ben batch.cancel_line dsb_1",
+	}
+	if got := audited(t, w); len(got) < len(want) || !slices.Equal(got[len(got)-len(want):], want) {
+		t.Errorf("the audit table ends with\n%q\nwant\n%q", got, want)
+	}
+}
+
+// Whoever writes Postgres shows another line than the one that was approved: nobody decides about it. A line whose content is
+// erased is still decided about.
+func TestChangedLinesAreNotDecided(t *testing.T) {
+	t.Parallel()
+	w := approvals.New(t)
+	w.Agency(t)
+	w.Sealed(t, "dsb_1", 3)
+	w.Press(t, "Ben", "/agency/batches/dsb_1", "agency/batches/dsb_1/approve")
+	w.Press(t, "Cleo", "/agency/batches/dsb_1", "agency/batches/dsb_1/release")
+	await.Until(t, "three sent lines", func() bool { return w.Batch(t, "dsb_1").Lines.Sent.Count == 3 })
+	w.Shows(t, w.Installation.OK(processor.SenderDisburse, "dsb_1", disbursement.Word{Position: 1, Attempt: 1, Source: disbursement.FromEnquiry, Kind: disbursement.WordPaid, Amount: 1, Currency: "XAF"}))
+	const path, settle = "/agency/batches/dsb_1/lines/2", "agency/batches/dsb_1/lines/2/settle"
+	form := w.Form(t, "Ben", path, settle, "reference", "a letter")
+	w.Exec(t, `CREATE TABLE kept_lines AS SELECT * FROM disbursement_lines`)
+	for what, do := range map[string]func(){
+		"another payee": func() { resealed(t, w, "dsb_1", 1, func(l *digest.Line) { l.MSISDN = "242069999999" }) },
+		"the leaf of another": func() {
+			w.Exec(t, `UPDATE disbursement_lines SET snapshot = (SELECT snapshot FROM kept_lines WHERE position = 0) WHERE position = 1`)
+		},
+		"a line before is erased": func() { w.Exec(t, `DELETE FROM disbursement_lines WHERE position = 0`) },
+	} {
+		do()
+		page := w.Browsers["Ben"].Get(path)
+		if body := page.Body.String(); strings.Contains(body, "/settle/begin") {
+			t.Errorf("%s: the page asks for a signature", what)
+		}
+		if a := w.Browsers["Ben"].Post("/"+settle+"/begin", form); a.Code < http.StatusBadRequest {
+			t.Errorf("%s: a signature is asked for: %d", what, a.Code)
+		}
+		w.Exec(t, `DELETE FROM disbursement_lines`)
+		w.Exec(t, `INSERT INTO disbursement_lines SELECT * FROM kept_lines`)
+	}
+	w.Exec(t, `UPDATE disbursement_lines SET sealed = (SELECT sealed FROM kept_lines WHERE position = 0) WHERE position = 1`)
+	backoffice.Want(t, w.Browsers["Ben"].Get(path), http.StatusOK, "Contenu illisible ou effacé")
+	w.Press(t, "Ben", path, settle, "outcome", "paid", "reference", "a letter")
+	w.Press(t, "Cleo", path, settle)
 }

@@ -32,6 +32,15 @@ type words struct {
 	LiftWaits                                                             string // time
 	LiftSecond                                                            string // person, time
 
+	LineTitle                                                     string // number, batch_ref
+	WhatWasApproved, WhatBecame, PayeeAccount, Purpose            string
+	CorrectsLabel, CorrectedBy, Attempt, PayoutRef, SentAt        string
+	RequestedAt, EnquiredAt, EndedAt, DoubtLabel                  string
+	OperatorCode, OperatorRef, Evidence, EvidenceHint, NoEvidence string
+	SettleWaits                                                   string // time, reference
+	SettleSecond                                                  string // person, time, reference
+	OnlyCases, AllLines, NoCases                                  string
+
 	PeopleTitle, PeopleIntro, Roster, RosterEmpty, Roles, NoRoles, Delegation, Passkeys, InForce string
 	Revoked, CountsFrom                                                                          string // time
 	StandsUntil                                                                                  string // person, time
@@ -55,6 +64,8 @@ type words struct {
 	Sign, Acts map[string]actWords
 	// Statuses are those of batches, LineStatuses those of lines, Steps the events, Done what the person has just done.
 	Statuses, LineStatuses, Steps, Done map[string]string
+	// Cases are by kind of a line's case, Reasons by reason of our own of a refusal.
+	Cases, Reasons map[string]string
 	// Differences are by what differs, Proposals by kind, NameChecks and Releases those of a policy.
 	Differences, Proposals, NameChecks, Releases map[string]string
 	// Refusals are by code of the processor, Mends by field of a policy or of people.
@@ -91,6 +102,14 @@ var french = words{ //nolint:gosec // texts, no credential
 	LiftWaits:    "Vous avez signé la reprise le %s. Elle attend la signature d’une autre personne de la liste.",
 	LiftSecond:   "%s a signé la reprise le %s. Avec votre signature, le lot reprend.",
 
+	LineTitle: "Ligne %d du lot %s", WhatWasApproved: "Ce qui a été approuvé", WhatBecame: "Ce que la ligne est devenue", PayeeAccount: "Compte ou numéro", Purpose: "Objet",
+	CorrectsLabel: "Paie à la place de", CorrectedBy: "Payée par", Attempt: "Tentatives", PayoutRef: "Référence chez l’opérateur et sur le relevé", SentAt: "Envoyée le", RequestedAt: "Envoyée de nouveau le",
+	EnquiredAt: "Opérateur interrogé le", EndedAt: "Décidée le", DoubtLabel: "Tentative contestée", OperatorCode: "Motif du refus", OperatorRef: "Numéro de l’opérateur",
+	Evidence: "Preuve", EvidenceHint: "Ce qui prouve votre décision, en 140 caractères sans accent, comme «\u00a0releve MTN du 2 decembre, ligne 14\u00a0».", NoEvidence: "Preuve\u00a0: nommez ce qui prouve la décision, en 1 à 140 caractères sans accent.",
+	SettleWaits:  "Vous avez signé cette décision le %s, d’après\u00a0: %s. Elle attend la signature d’une autre personne de la liste.",
+	SettleSecond: "%s a signé cette décision le %s, d’après\u00a0: %s. Avec votre signature elle s’applique.",
+	OnlyCases:    "Lignes qui demandent une décision", AllLines: "Toutes les lignes", NoCases: "Aucune ligne ne demande de décision.",
+
 	PeopleTitle: "Signataires et règles", PeopleIntro: "Les personnes qui signent pour les lots de votre administration, et les règles d’approbation. Deux personnes signent chaque changement\u00a0; il s’applique 24 heures après.",
 	Roster: "Signataires", RosterEmpty: "Aucun signataire n’est inscrit. Les deux premiers s’inscrivent ensemble\u00a0: l’un propose, l’autre voit la proposition et signe.", Roles: "Rôles", NoRoles: "aucun rôle", Delegation: "Délégation", Passkeys: "Clés d’accès", InForce: "En vigueur",
 	Revoked: "Retiré le %s", CountsFrom: "Compte à partir du %s", StandsUntil: "à la place de %s jusqu’au %s", KeysCount: "%d en vigueur sur %d",
@@ -115,16 +134,31 @@ var french = words{ //nolint:gosec // texts, no credential
 	ProposePeople: "Proposer un changement de signataires", ProposePolicy: "Proposer des règles", RevokeTitle: "Retirer un signataire", RevokeText: "Le retrait est immédiat et définitif. Les lots que cette personne peut approuver, ou qu’elle a préparés, sont suspendus.", RevokeSend: "Retirer",
 
 	Sign: map[string]actWords{
-		"approve": {"Approuver", "Votre clé d’accès signe l’empreinte affichée plus haut\u00a0: le lot avec toutes ses lignes. La page vient de les relire et de les additionner.", "Approuver avec une clé d’accès"},
-		"reject":  {"Rejeter", "Le lot prend fin sans aucun paiement. Pour payer, il est préparé de nouveau.", "Rejeter avec une clé d’accès"},
-		"release": {"Mettre en paiement", "Le paiement des lignes commence tout de suite.", "Mettre en paiement avec une clé d’accès"},
-		"resume":  {"Lever la suspension", "Deux personnes de la liste des signataires signent la reprise. Votre signature attendra la seconde pendant sept jours.", "Signer la reprise avec une clé d’accès"},
+		"approve":        {"Approuver", "Votre clé d’accès signe l’empreinte affichée plus haut\u00a0: le lot avec toutes ses lignes. La page vient de les relire et de les additionner.", "Approuver avec une clé d’accès"},
+		"reject":         {"Rejeter", "Le lot prend fin sans aucun paiement. Pour payer, il est préparé de nouveau.", "Rejeter avec une clé d’accès"},
+		"release":        {"Mettre en paiement", "Le paiement des lignes commence tout de suite.", "Mettre en paiement avec une clé d’accès"},
+		"settle_paid":    {"Le bénéficiaire a reçu l’argent", "La ligne est payée et ne le sera pas de nouveau. Deux personnes de la liste des signataires signent\u00a0; votre signature attendra la seconde pendant sept jours.", "Signer «\u00a0payée\u00a0» avec une clé d’accès"},
+		"settle_refused": {"Aucun argent n’est parti", "Aucune tentative ne peut plus payer cette ligne\u00a0: une personne peut alors la faire payer de nouveau. Si l’opérateur paie malgré tout, le bénéficiaire reçoit deux fois. Deux personnes signent\u00a0; votre signature attendra la seconde pendant sept jours.", "Signer «\u00a0non payée\u00a0» avec une clé d’accès"},
+		"resume":         {"Lever la suspension", "Deux personnes de la liste des signataires signent la reprise. Votre signature attendra la seconde pendant sept jours.", "Signer la reprise avec une clé d’accès"},
 	},
 	Acts: map[string]actWords{
 		"hold":   {"Suspendre", "Rien de ce lot n’est mis en paiement ni envoyé jusqu’à ce que deux personnes lèvent la suspension.", "Suspendre"},
 		"recall": {"Rappeler le lot", "Le lot prend fin sans aucun paiement. Vous pouvez l’importer de nouveau, corrigé.", "Rappeler"},
 		"stop":   {"Arrêter pour de bon", "Les lignes qui ne sont pas encore envoyées sont annulées. Celles qui sont envoyées suivent leur cours.", "Arrêter"},
+
+		"retry":       {"Payer de nouveau", "Il est établi qu’aucun argent n’est parti. Une nouvelle tentative est envoyée tout de suite, au même bénéficiaire et du même montant.", "Payer de nouveau"},
+		"cancel":      {"Annuler la ligne", "La ligne n’est plus payée. Pour payer ce bénéficiaire, une ligne d’un autre lot corrige celle-ci.", "Annuler"},
+		"acknowledge": {"Noter le cas", "Le cas est vu et n’apparaît plus parmi ceux qui demandent une décision. Il ne change rien à l’argent.", "Noter"},
 	},
+	Cases: map[string]string{
+		"payout_conflict":   "L’opérateur se contredit sur cette ligne. Rien n’en est envoyé tant que deux personnes n’ont pas décidé, d’après une preuve\u00a0: un relevé, une lettre de l’opérateur, une confirmation du bénéficiaire.",
+		"payout_undecided":  "Depuis 24 heures, l’opérateur ne dit pas si cette ligne est payée. Le service continue de l’interroger\u00a0; sa réponse met fin au cas. Sinon deux personnes décident, d’après une preuve.",
+		"payout_unproven":   "L’opérateur a refusé cette ligne, mais son refus ne prouve pas qu’aucun argent n’est parti. Elle n’est pas payée de nouveau avant que deux personnes n’en décident, d’après une preuve.",
+		"payout_changed":    "Le contenu de cette ligne n’est pas celui qui a été approuvé, ou son compte de paiement a été remplacé. Rien n’en a été envoyé, et le lot est suspendu. Cherchez-en la raison, puis notez le cas.",
+		"payout_unopenable": "Le contenu de cette ligne est effacé ou illisible. Rien n’en a été envoyé\u00a0: elle est annulée. Notez le cas.",
+		"payout_return":     "Une partie de l’argent de cette ligne est revenue. La ligne reste payée. Notez le cas quand vos comptes en tiennent compte.",
+	},
+	Reasons: map[string]string{"tried_often": "De nombreuses tentatives n’ont fait partir aucun argent, faute de fonds ou de réponse. Une personne décide si la ligne est payée de nouveau."},
 	Statuses: map[string]string{
 		"draft": "Brouillon", "sealed": "Scellé, attend les approbations", "approved": "Approuvé", "releasing": "En paiement", "done": "Terminé", "discarded": "Abandonné", "rejected": "Rejeté", "recalled": "Rappelé", "expired": "Expiré",
 	},
@@ -138,7 +172,7 @@ var french = words{ //nolint:gosec // texts, no credential
 	},
 	Done: map[string]string{
 		"approve": "Votre approbation est enregistrée.", "reject": "Le lot est rejeté.", "release": "Le lot est mis en paiement.", "resume": "La suspension est levée.", "resume_first": "Votre signature est enregistrée. Une autre personne doit signer.",
-		"hold": "Le lot est suspendu.", "recall": "Le lot est rappelé.", "stop": "Le lot est arrêté.", "proposed": "Votre proposition est signée. Une autre personne doit la signer.", "changed": "Le changement est enregistré. Il s’applique dans 24 heures.", "dropped": "La proposition est abandonnée.", "revoked": "Le signataire est retiré.",
+		"hold": "Le lot est suspendu.", "recall": "Le lot est rappelé.", "stop": "Le lot est arrêté.", "proposed": "Votre proposition est signée. Une autre personne doit la signer.", "changed": "Le changement est enregistré. Il s’applique dans 24 heures.", "dropped": "La proposition est abandonnée.", "settle_first": "Votre signature est enregistrée. Une autre personne doit signer.", "settle": "La décision est appliquée.", "retry": "La ligne est payée de nouveau.", "cancel": "La ligne est annulée.", "acknowledge": "Le cas est noté.", "revoked": "Le signataire est retiré.",
 	},
 	Differences: map[string]string{"digest": "l’empreinte", "root": "le contenu des lignes", "count": "le nombre de lignes", "sum": "les montants", "lines": "une ligne illisible"},
 	Proposals:   map[string]string{"people": "Changement de signataires proposé", "policy": "Règles proposées"},
@@ -154,6 +188,10 @@ var french = words{ //nolint:gosec // texts, no credential
 		"approval.needs_two": "Personne\u00a0: deux personnes différentes signent, avec deux clés différentes.", "batch.not_maker": "Personne\u00a0: seule la personne qui a préparé le lot le rappelle. Les autres le rejettent.",
 		"policy.fault": "Règles", "roster.fault": "Signataires", "roster.not_found": "Personne\u00a0: choisissez une personne inscrite.",
 		"roster.key_taken": "Clé d’accès\u00a0: elle est déjà celle d’une autre personne. Inscrivez-en une autre.", "roster.number_taken": "Matricule\u00a0: une autre personne en vigueur l’a déjà. Vérifiez le matricule.",
+		"line.not_found": "Ligne\u00a0: ce lot ne l’a pas.", "line.status": "Ligne\u00a0: son état ne permet plus cette opération. Rechargez la page.", "line.unproven": "Ligne\u00a0: le refus n’est pas prouvé. Deux personnes décident d’abord.",
+		"line.contested": "Ligne\u00a0: l’opérateur se contredit. Deux personnes décident d’abord.", "line.corrected": "Ligne\u00a0: une autre ligne la paie à sa place.", "line.no_case": "Ligne\u00a0: aucun cas n’attend cette décision. Rechargez la page.",
+		"line.attempts": "Ligne\u00a0: elle a déjà été payée de nouveau deux fois. Payez ce bénéficiaire par une ligne qui la corrige.", "batch.over": "Lot\u00a0: il est arrêté, ou son dernier jour de paiement est passé. Payez ce bénéficiaire par une ligne qui corrige celle-ci.",
+		"case.reference": "Preuve\u00a0: nommez ce qui prouve la décision, en 1 à 140 caractères sans accent.", "batch.ref_live": "Lot\u00a0: une révision plus récente est en cours. Attendez sa fin.", "batch.too_many_live": "Lot\u00a0: votre administration a trop de lots en cours. Terminez-en un.",
 		"command.clock": "L’horloge du service est déréglée\u00a0: rien n’a changé. Prévenez l’exploitation.",
 	},
 	Mends: map[string]string{
@@ -191,6 +229,14 @@ var english = words{
 	LiftWaits:    "You signed the end of the hold on %s. It waits for the signature of another person of the list.",
 	LiftSecond:   "%s signed the end of the hold on %s. With your signature the batch goes on.",
 
+	LineTitle: "Line %d of batch %s", WhatWasApproved: "What was approved", WhatBecame: "What became of the line", PayeeAccount: "Account or number", Purpose: "Purpose",
+	CorrectsLabel: "Pays in place of", CorrectedBy: "Paid by", Attempt: "Attempts", PayoutRef: "Reference at the operator and on the statement", SentAt: "Sent", RequestedAt: "Sent again",
+	EnquiredAt: "Operator asked", EndedAt: "Decided", DoubtLabel: "Contested attempt", OperatorCode: "Reason of the refusal", OperatorRef: "Number of the operator",
+	Evidence: "Evidence", EvidenceHint: "What proves your decision, in 140 characters without accents, such as \"MTN statement of 2 December, line 14\".", NoEvidence: "Evidence: name what proves the decision, in 1 to 140 characters without accents.",
+	SettleWaits:  "You signed this decision on %s, by this evidence: %s. It waits for the signature of another person of the list.",
+	SettleSecond: "%s signed this decision on %s, by this evidence: %s. With your signature it applies.",
+	OnlyCases:    "Lines that need a decision", AllLines: "All lines", NoCases: "No line needs a decision.",
+
 	PeopleTitle: "Signatories and policy", PeopleIntro: "The people who sign for batches of your administration, and the policy of approval. Two people sign each change; it applies 24 hours later.",
 	Roster: "Signatories", RosterEmpty: "Nobody is enrolled. The first two enrol together: one proposes, the other sees the proposal and signs.", Roles: "Roles", NoRoles: "no role", Delegation: "Delegation", Passkeys: "Passkeys", InForce: "In force",
 	Revoked: "Revoked %s", CountsFrom: "Counts from %s", StandsUntil: "in place of %s until %s", KeysCount: "%d in force of %d",
@@ -215,16 +261,31 @@ var english = words{
 	ProposePeople: "Propose a change of signatories", ProposePolicy: "Propose a policy", RevokeTitle: "Revoke a signatory", RevokeText: "This works at once and for ever. Batches that the person may approve, or has prepared, are held.", RevokeSend: "Revoke",
 
 	Sign: map[string]actWords{
-		"approve": {"Approve", "Your passkey signs the digest above: the batch with all its lines. The page has just read and added them up again.", "Approve with a passkey"},
-		"reject":  {"Reject", "The batch ends and pays nothing. To be paid it is prepared again.", "Reject with a passkey"},
-		"release": {"Release", "The payment of the lines begins at once.", "Release with a passkey"},
-		"resume":  {"Lift the hold", "Two people of the list of signatories sign. Your signature will wait for the second one for seven days.", "Sign the end of the hold with a passkey"},
+		"approve":        {"Approve", "Your passkey signs the digest above: the batch with all its lines. The page has just read and added them up again.", "Approve with a passkey"},
+		"reject":         {"Reject", "The batch ends and pays nothing. To be paid it is prepared again.", "Reject with a passkey"},
+		"release":        {"Release", "The payment of the lines begins at once.", "Release with a passkey"},
+		"settle_paid":    {"The payee has the money", "The line is paid and is not paid again. Two people of the list of signatories sign; your signature will wait for the second one for seven days.", "Sign \"paid\" with a passkey"},
+		"settle_refused": {"No money has moved", "No attempt can pay this line any more: a person may then have it paid again. If the operator pays after all, the payee gets the money twice. Two people sign; your signature will wait for the second one for seven days.", "Sign \"not paid\" with a passkey"},
+		"resume":         {"Lift the hold", "Two people of the list of signatories sign. Your signature will wait for the second one for seven days.", "Sign the end of the hold with a passkey"},
 	},
 	Acts: map[string]actWords{
 		"hold":   {"Hold", "Nothing of this batch is released or sent until two people lift the hold.", "Hold"},
 		"recall": {"Recall the batch", "The batch ends and pays nothing. You can import it again, corrected.", "Recall"},
 		"stop":   {"Stop for good", "Lines that are not sent yet are cancelled. Those that are sent take their course.", "Stop"},
+
+		"retry":       {"Pay again", "It is established that no money has moved. A new attempt is sent at once, to the same payee and of the same amount.", "Pay again"},
+		"cancel":      {"Cancel the line", "The line is not paid any more. To pay this payee, a line of another batch corrects this one.", "Cancel"},
+		"acknowledge": {"Note the case", "The case is seen, and is no longer among those that need a decision. It changes nothing about the money.", "Note"},
 	},
+	Cases: map[string]string{
+		"payout_conflict":   "The operator contradicts itself about this line. Nothing of it is sent until two people have decided, by evidence: a statement, a letter of the operator, a confirmation of the payee.",
+		"payout_undecided":  "For 24 hours the operator has not said whether this line is paid. The service goes on asking; its answer ends the case. Otherwise two people decide, by evidence.",
+		"payout_unproven":   "The operator refused this line, but its refusal does not prove that no money has moved. The line is not paid again until two people decide so, by evidence.",
+		"payout_changed":    "The content of this line is not the one that was approved, or its payout account was replaced. Nothing of it was sent, and the batch is held. Find out why, then note the case.",
+		"payout_unopenable": "The content of this line is erased or unreadable. Nothing of it was sent: it is cancelled. Note the case.",
+		"payout_return":     "A part of the money of this line came back. The line stays paid. Note the case when your accounts have it.",
+	},
+	Reasons: map[string]string{"tried_often": "Many attempts moved no money, for want of funds or of an answer. A person decides whether the line is paid again."},
 	Statuses: map[string]string{
 		"draft": "Draft", "sealed": "Sealed, waits for approvals", "approved": "Approved", "releasing": "Paying", "done": "Done", "discarded": "Discarded", "rejected": "Rejected", "recalled": "Recalled", "expired": "Expired",
 	},
@@ -238,7 +299,7 @@ var english = words{
 	},
 	Done: map[string]string{
 		"approve": "Your approval is recorded.", "reject": "The batch is rejected.", "release": "The batch is released.", "resume": "The hold is lifted.", "resume_first": "Your signature is recorded. Another person must sign.",
-		"hold": "The batch is held.", "recall": "The batch is recalled.", "stop": "The batch is stopped.", "proposed": "Your proposal is signed. Another person must sign it.", "changed": "The change is recorded. It applies in 24 hours.", "dropped": "The proposal is dropped.", "revoked": "The signatory is revoked.",
+		"hold": "The batch is held.", "recall": "The batch is recalled.", "stop": "The batch is stopped.", "proposed": "Your proposal is signed. Another person must sign it.", "changed": "The change is recorded. It applies in 24 hours.", "dropped": "The proposal is dropped.", "settle_first": "Your signature is recorded. Another person must sign.", "settle": "The decision applies.", "retry": "The line is paid again.", "cancel": "The line is cancelled.", "acknowledge": "The case is noted.", "revoked": "The signatory is revoked.",
 	},
 	Differences: map[string]string{"digest": "the digest", "root": "the content of the lines", "count": "the number of lines", "sum": "the amounts", "lines": "an unreadable line"},
 	Proposals:   map[string]string{"people": "Proposed change of signatories", "policy": "Proposed policy"},
@@ -254,6 +315,10 @@ var english = words{
 		"approval.needs_two": "Person: two different people sign, with two different passkeys.", "batch.not_maker": "Person: only who prepared the batch recalls it. Others reject it.",
 		"policy.fault": "Policy", "roster.fault": "Signatories", "roster.not_found": "Person: choose an enrolled person.",
 		"roster.key_taken": "Passkey: it is another person's already. Enrol another one.", "roster.number_taken": "Staff number: another person in force has it. Check the number.",
+		"line.not_found": "Line: this batch has none such.", "line.status": "Line: its status does not allow this any more. Load the page again.", "line.unproven": "Line: the refusal is not proven. Two people decide first.",
+		"line.contested": "Line: the operator contradicts itself. Two people decide first.", "line.corrected": "Line: another line pays in its place.", "line.no_case": "Line: no case waits for this decision. Load the page again.",
+		"line.attempts": "Line: it was paid again twice already. Pay this payee by a line that corrects it.", "batch.over": "Batch: it is stopped, or its last day of payment is over. Pay this payee by a line that corrects this one.",
+		"case.reference": "Evidence: name what proves the decision, in 1 to 140 characters without accents.", "batch.ref_live": "Batch: a newer revision is live. Wait for its end.", "batch.too_many_live": "Batch: your administration has too many live batches. Finish one.",
 		"command.clock": "A clock of the service is wrong: nothing has changed. Tell the people who operate it.",
 	},
 	Mends: map[string]string{

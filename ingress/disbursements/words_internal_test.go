@@ -45,9 +45,17 @@ func TestBothLanguagesAreWhole(t *testing.T) {
 		disbursement.CodeLevel, disbursement.CodeNotListed, disbursement.CodeMaker, disbursement.CodeTwice, disbursement.CodeNotInForce, disbursement.CodeNotSigned,
 		disbursement.CodeNeedsTwo, disbursement.CodeNotMaker, disbursement.CodePolicyFault, disbursement.CodeRosterFault, disbursement.CodePersonUnknown,
 		disbursement.CodeKeyTaken, disbursement.CodeNumberTaken, disbursement.CodeClock,
+		disbursement.CodeLineUnknown, disbursement.CodeLineStatus, disbursement.CodeContested, disbursement.CodeUnproven, disbursement.CodeCorrected, disbursement.CodeAttempts,
+		disbursement.CodeOver, disbursement.CodeNoCase, disbursement.CodeEvidence, disbursement.CodeRefLive, disbursement.CodeTooManyLive,
 	} {
 		has("refusal", french.Refusals, string(c))
 	}
+	for _, c := range disbursement.Cases().Kinds {
+		if c != disbursement.CaseHeld { // of a batch, whose page has the reason
+			has("case", french.Cases, string(c))
+		}
+	}
+	has("reason", french.Reasons, disbursement.ReasonTriedOften)
 	for _, s := range steps {
 		if french.Sign[string(s.verdict)].Send == "" || french.Done[string(s.verdict)] == "" {
 			t.Errorf("no words for the signature %s", s.verdict)

@@ -108,6 +108,13 @@ var may = map[string]struct {
 	"POST /agency/batches/{batch}/release":                         {roles: batchApprovers, notFound: http.StatusConflict},
 	"POST /agency/batches/{batch}/resume/begin":                    {roles: batchManagers},
 	"POST /agency/batches/{batch}/resume":                          {roles: batchManagers, notFound: http.StatusConflict},
+	"GET /agency/batches/{batch}/lines/{line}":                     {roles: batchManagers},
+	"POST /agency/batches/{batch}/lines/{line}/settle/begin":       {roles: batchManagers},
+	"POST /agency/batches/{batch}/lines/{line}/settle":             {roles: batchManagers, notFound: http.StatusConflict}, // no passkey has signed
+	"POST /agency/batches/{batch}/lines/{line}/settle/drop":        {roles: batchManagers},
+	"POST /agency/batches/{batch}/lines/{line}/retry":              {roles: batchManagers},
+	"POST /agency/batches/{batch}/lines/{line}/cancel":             {roles: batchManagers},
+	"POST /agency/batches/{batch}/lines/{line}/acknowledge":        {roles: batchManagers},
 
 	"GET /people":                          {roles: managers, notFound: http.StatusOK},
 	"GET /people/invite":                   {roles: managers, notFound: http.StatusOK},
@@ -179,9 +186,15 @@ func TestWhoMaySeeAndDo(t *testing.T) {
 	w.Write(t, `INSERT INTO staff_requests (id, kind, asked_by, origin, subject, body, created_at, ends_at, state) VALUES ($1, 'reject', $2, '', $3, '{}', $4, $4, 'done')`, request, w.IDs["Autre"], change, w.Now())
 	held := w.Import(t, backoffice.Statement(1, 0, 300), statements.VerdictAccepted)
 	w.Exec(t, `INSERT INTO disbursement_batches (id, tenant_id, livemode, batch_ref, revision, status, held, opened_at, sequence, snapshot) VALUES ('dsb_1', $1, true, 'r', 1, 'draft', false, $2, 1, $3)`, registries.AgencyA, w.Now(), draft(t, w))
-	existing := strings.NewReplacer("{batch}", "dsb_1", "{place}", sessions.Place(w.Paid.ID), "{case}", backoffice.LateCase, "{kind}", "webhook", "{destination}", w.Endpoint, "{delivery}", w.Parked, "{number:[0-9]{1,4}}", "1",
+	line := batches.FromLine(disbursement.Line{LineKey: disbursement.LineKey{Batch: "dsb_1"}, Ref: "l", Status: disbursement.LineReady})
+	snapshot, err := w.Codec.Encode(&line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Exec(t, `INSERT INTO disbursement_lines (batch, position, line_ref, status, case_kind, sequence, snapshot, sealed) VALUES ('dsb_1', 0, 'l', 'ready', '', 1, $1, '')`, snapshot)
+	existing := strings.NewReplacer("{batch}", "dsb_1", "{line}", "1", "{place}", sessions.Place(w.Paid.ID), "{case}", backoffice.LateCase, "{kind}", "webhook", "{destination}", w.Endpoint, "{delivery}", w.Parked, "{number:[0-9]{1,4}}", "1",
 		"{person}", w.IDs["Personne 0"], "{act}", "suspend", "{import}", held, "{what}", "release", "{invitation}", invitation, "{change}", change, "{request}", request)
-	unknown := strings.NewReplacer("{batch}", "dsb_none", "{place}", strings.Repeat("0", len(sessions.Place(w.Paid.ID))), "{case}", "case_none", "{kind}", "webhook", "{destination}", "none", "{delivery}", "dlv_none", "{number:[0-9]{1,4}}", "1",
+	unknown := strings.NewReplacer("{batch}", "dsb_none", "{line}", "1", "{place}", strings.Repeat("0", len(sessions.Place(w.Paid.ID))), "{case}", "case_none", "{kind}", "webhook", "{destination}", "none", "{delivery}", "dlv_none", "{number:[0-9]{1,4}}", "1",
 		"{person}", none, "{act}", "suspend", "{import}", none, "{what}", "release", "{invitation}", none, "{change}", none, "{request}", none)
 	open := []string{"GET /", "GET /sign-in", "POST /sign-in/begin", "POST /sign-in/finish", "POST /sign-out", "GET /join", "POST /join/accept", "POST /join/passkey/begin", "POST /join/passkey"}
 
@@ -212,7 +225,7 @@ func TestWhoMaySeeAndDo(t *testing.T) {
 	}
 	r := chi.NewRouter()
 	w.Site.Routes(r)
-	err := chi.Walk(r, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+	err = chi.Walk(r, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		route := method + " " + pattern
 		if strings.HasPrefix(pattern, "/assets/") || slices.Contains(open, route) {
 			return nil

@@ -81,9 +81,7 @@ func (s *Store) Compare(ctx context.Context, with Opener, b Batch, take func(Ope
 		}
 	}
 	c := b.Sealing.Content
-	own, err := c.Digest()
-	if err != nil || own != b.Digest || c.Batch != b.ID || c.Agency != b.TenantID || c.Mode != disbursement.Mode(b.Live) || c.BatchRef != b.BatchRef ||
-		c.Revision != b.Revision || c.Currency != b.Currency || c.Date != b.Date || c.Maker != b.Maker {
+	if !b.ofDigest() {
 		differs(DifferentDigest)
 	}
 	var tree digest.Tree
@@ -129,4 +127,55 @@ func (s *Store) Compare(ctx context.Context, with Opener, b Batch, take func(Ope
 	}
 	slices.Sort(out)
 	return out, nil
+}
+
+// ofDigest reports whether the rows of a sealed batch say of it what its digest does.
+func (b Batch) ofDigest() bool {
+	c := b.Sealing.Content
+	own, err := c.Digest()
+	return err == nil && own == b.Digest && c.Batch == b.ID && c.Agency == b.TenantID && c.Mode == disbursement.Mode(b.Live) && c.BatchRef == b.BatchRef &&
+		c.Revision == b.Revision && c.Currency == b.Currency && c.Date == b.Date && c.Maker == b.Maker
+}
+
+// Line returns a line of a batch with its content. The error is ErrUnknown for a position that it does not have.
+func (s *Store) Line(ctx context.Context, with Opener, b Batch, position int) (OpenLine, error) {
+	list, err := s.Lines(ctx, b.ID, LineQuery{From: position, Size: 1})
+	switch {
+	case err != nil:
+		return OpenLine{}, err
+	case position < 0 || len(list) == 0 || list[0].Position != position:
+		return OpenLine{}, ErrUnknown
+	}
+	opened, err := Open(ctx, with, list)
+	if err != nil {
+		return OpenLine{}, err
+	}
+	return opened[0], nil
+}
+
+// Approved reports whether a line is the one at its position that approvers signed, with this content if it could be opened:
+// its leaf is in the root of the signed digest. The leaves of all lines are read for that, 500 at a time.
+func (s *Store) Approved(ctx context.Context, b Batch, l OpenLine) (bool, error) {
+	if l.Opened {
+		leaf, err := digest.Leaf(l.Salt, l.Content)
+		if err != nil || leaf != l.Leaf || l.Content.Amount != l.Amount || l.Content.LineRef != l.Ref {
+			return false, nil //nolint:nilerr // a content that is no line is not the approved one
+		}
+	}
+	var tree digest.Tree
+	same := b.ofDigest()
+	for {
+		list, err := s.Lines(ctx, b.ID, LineQuery{From: tree.Size, Size: compareAtOnce})
+		if err != nil {
+			return false, err
+		}
+		for _, x := range list {
+			same = same && x.Position == tree.Size && (x.Position != l.Position || x.Leaf == l.Leaf)
+			tree = tree.Add(x.Leaf)
+		}
+		if len(list) < compareAtOnce || tree.Size > disbursement.MaxLines {
+			break
+		}
+	}
+	return same && tree.Root() == b.Sealing.Content.Root && l.Position < tree.Size, nil
 }

@@ -21,6 +21,7 @@ const (
 	SignResume SignatureKind = "resume" // the end of a hold
 	SignPeople SignatureKind = "people"
 	SignPolicy SignatureKind = "policy"
+	SignSettle SignatureKind = "settle" // what becomes of a line
 )
 
 // SignatureLife is how long a first signature waits for the second.
@@ -34,16 +35,28 @@ type SignatureKey struct {
 	Batch    string // of a hold
 }
 
+// SettleKey names what the first signature about a line waits for.
+func SettleKey(b disbursement.Batch, position int) SignatureKey {
+	return SignatureKey{TenantID: b.TenantID, Kind: SignSettle, Live: b.Live, Batch: fmt.Sprintf("%s/%d", b.ID, position)}
+}
+
+// Settlement is what is proposed about a line.
+type Settlement struct {
+	Paid      bool   `json:"paid"`
+	Reference string `json:"reference"` // of the evidence
+}
+
 // FirstSignature is the signature of one person on what two people sign. Whoever writes Postgres can change it: the second
 // person signs what the page shows, and the processor refuses two signatures that are not over the same.
 type FirstSignature struct {
 	SignatureKey
 
-	// Number is that of the hold, or of the change.
+	// Number is that of the hold, of the change, or of the decision about the line.
 	Number int64
-	// People and Policy are what is proposed, by the kind.
+	// People, Policy and Settle are what is proposed, by the kind.
 	People []disbursement.Enrolled
 	Policy *policy.Policy
+	Settle *Settlement
 	Signed disbursement.Signed
 	At     time.Time // UTC
 }
@@ -52,12 +65,13 @@ type FirstSignature struct {
 type proposedContent struct {
 	People []disbursement.Enrolled `json:"people,omitempty"`
 	Policy *policy.Policy          `json:"policy,omitempty"`
+	Settle *Settlement             `json:"settle,omitempty"`
 }
 
 // KeepSignature stores a first signature, in place of one that waits for the same, and deletes those that have waited for
 // SignatureLife.
 func (s *Store) KeepSignature(ctx context.Context, f FirstSignature) error {
-	content, err := json.Marshal(proposedContent{f.People, f.Policy})
+	content, err := json.Marshal(proposedContent{f.People, f.Policy, f.Settle})
 	if err != nil {
 		return fmt.Errorf("storing a first signature: %w", err)
 	}
@@ -93,7 +107,7 @@ func (s *Store) FirstSignature(ctx context.Context, k SignatureKey, number int64
 	if err := errors.Join(json.Unmarshal(content, &c), json.Unmarshal(signed, &f.Signed)); err != nil {
 		return nil, nil //nolint:nilerr // a row that is not ours is no signature
 	}
-	f.At, f.People, f.Policy = f.At.UTC(), c.People, c.Policy
+	f.At, f.People, f.Policy, f.Settle = f.At.UTC(), c.People, c.Policy, c.Settle
 	return &f, nil
 }
 

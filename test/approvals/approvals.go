@@ -137,12 +137,12 @@ func (w *World) Sealed(t *testing.T, id string, n int) disbursement.Batch {
 		w.Installation.OK(processor.SenderOperator, id, disbursement.AddLines{ImportID: "i", Position: chunk.Position, Lines: chunk.Lines})
 	}
 	b := w.Installation.OK(processor.SenderOperator, id, disbursement.Seal{Count: n, Sum: sealed.Sum, Root: sealed.Root})
-	w.shows(t, b)
+	w.Shows(t, b)
 	return b
 }
 
-// shows waits until the read model has a batch.
-func (w *World) shows(t *testing.T, b disbursement.Batch) {
+// Shows waits until the read model has a batch.
+func (w *World) Shows(t *testing.T, b disbursement.Batch) {
 	t.Helper()
 	await.Until(t, "the batch in the read model", func() bool {
 		got, err := w.Batches.Batch(t.Context(), disbursements.Scope{TenantID: registries.AgencyA}, b.ID)

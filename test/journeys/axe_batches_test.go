@@ -5,8 +5,11 @@ import (
 	"net/url"
 	"testing"
 
+	"quittance/disbursement"
 	"quittance/money"
+	processor "quittance/processors/disbursement"
 	"quittance/test/approvals"
+	"quittance/test/await"
 )
 
 // batches adds the pages on which an agency approves batches, in both languages, in each state that a person meets.
@@ -46,6 +49,21 @@ func (g *gallery) batches(t *testing.T) {
 	add("batch.reader", "Rita", one)
 	add("batch.held", "Cleo", held)
 	add("signatories", "Ben", approvals.PeoplePath)
+	const contested, settle = "/agency/batches/dsb_3/lines/2", "agency/batches/dsb_3/lines/2/settle"
+	w.Sealed(t, "dsb_3", 4)
+	w.Press(t, "Ben", "/agency/batches/dsb_3", "agency/batches/dsb_3/approve")
+	w.Press(t, "Cleo", "/agency/batches/dsb_3", "agency/batches/dsb_3/release")
+	await.Until(t, "four sent lines", func() bool { return w.Batch(t, "dsb_3").Lines.Sent.Count == 4 })
+	for position, word := range []disbursement.Word{{Kind: disbursement.WordPaid, Amount: 1000}, {Kind: disbursement.WordPaid, Amount: 900}, {Kind: disbursement.WordRefused, Code: "PAYEE_NOT_FOUND"}} {
+		word.Position, word.Attempt, word.Source, word.Currency = position, 1, disbursement.FromEnquiry, "XAF"
+		w.Shows(t, w.Installation.OK(processor.SenderDisburse, "dsb_3", word))
+	}
+	add("line.contested", "Ben", contested)
+	w.Press(t, "Ben", contested, settle, "outcome", "refused", "reference", "MTN statement of 2 December, line 14")
+	add("line.waits", "Ben", contested)
+	add("line.second", "Cleo", contested)
+	add("line.refused", "Ama", "/agency/batches/dsb_3/lines/3")
+	add("batch.pays", "Ben", "/agency/batches/dsb_3")
 	w.Exec(t, `UPDATE disbursement_lines SET sealed = '' WHERE batch = 'dsb_1' AND position = 1`)
 	add("batch.differs", "Ben", one)
 }

@@ -1,0 +1,11 @@
+-- First signatures of what two people decide about a line of a batch. Their column batch has the id, "/" and the position.
+-- The constraint is not validated: the rows satisfy the one before it.
+
+-- +goose Up
+ALTER TABLE disbursement_signatures DROP CONSTRAINT disbursement_signatures_kind_check,
+    ADD CONSTRAINT disbursement_signatures_kind_check CHECK (kind IN ('resume', 'people', 'policy', 'settle')) NOT VALID;
+
+-- +goose Down
+DELETE FROM disbursement_signatures WHERE kind = 'settle';
+ALTER TABLE disbursement_signatures DROP CONSTRAINT disbursement_signatures_kind_check,
+    ADD CONSTRAINT disbursement_signatures_kind_check CHECK (kind IN ('resume', 'people', 'policy')) NOT VALID;
