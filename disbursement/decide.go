@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -202,6 +203,13 @@ func (d *decider) emit(b *Batch, t EventType, detail map[string]string, lines ..
 	b.Sequence++
 	after := b.copied()
 	e := Event{ID: eventID(b.ID, b.Sequence), Type: t, TenantID: b.TenantID, Live: b.Live, Batch: &after, At: d.cmd.At, Detail: detail}
+	if len(lines) == 1 {
+		e.Detail = maps.Clone(detail)
+		if e.Detail == nil {
+			e.Detail = map[string]string{}
+		}
+		e.Detail[DetailLine] = strconv.Itoa(lines[0].Position)
+	}
 	for _, l := range lines {
 		d.lines.edit(l.LineKey)
 		changed := *l

@@ -87,6 +87,7 @@ const (
 	DetailWord       = "word"
 	DetailSource     = "source"
 	DetailAttempt    = "attempt"         // number, of a word that contradicts the line
+	DetailLine       = "line"            // position of the line, of an event of one
 	DetailReported   = "reported_amount" // minor units
 	DetailCurrency   = "reported_currency"
 	DetailReference  = "reference" // of evidence

@@ -227,9 +227,12 @@ func (v *visit) history(list []disbursements.Step, names namer) staff.Grid {
 		if s.Lines > 0 {
 			what.More = fmt.Sprintf(w.LinesChanged, s.Lines)
 		}
-		if reason := s.Detail[disbursement.DetailReason]; reason != "" {
-			what.More = strings.TrimSpace(what.More + " " + reason)
+		what.More = strings.TrimSpace(what.More + " " + s.Detail[disbursement.DetailReason])
+		if reported := s.Detail[disbursement.DetailReported]; reported != "" {
+			minor, _ := strconv.ParseInt(reported, 10, 64) // the processor writes a number
+			what.More = strings.TrimSpace(what.More + " " + fmt.Sprintf(w.Reported, v.sum(minor, s.Detail[disbursement.DetailCurrency])))
 		}
+		what.More = strings.TrimSpace(what.More + " " + s.Detail[disbursement.DetailReference])
 		by := staff.Cell{Text: names.name(s.Detail[disbursement.DetailBy], "–")}
 		if second := s.Detail[disbursement.DetailApprovedBy]; second != "" {
 			by.More = names.name(second, "")

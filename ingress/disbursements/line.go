@@ -37,6 +37,7 @@ type lineView struct {
 	view
 	State, StateClass, Case string
 	Facts, Attempts         []staff.Fact
+	Steps                   staff.Grid
 	Differs                 string
 	Signs                   []signForm
 	DropURL                 string
@@ -77,6 +78,10 @@ func (v *visit) writeLine(status int, fault string) {
 	if err == nil {
 		_, roster, err = v.d.cfg.Batches.Agency(v.Context(), b.TenantID, b.Live)
 	}
+	var history []disbursements.Step
+	if err == nil {
+		history, err = v.d.cfg.Batches.LineSteps(v.Context(), b.ID, l.Position)
+	}
 	if err != nil {
 		v.Failed("reading a line of a batch", err)
 		return
@@ -98,6 +103,7 @@ func (v *visit) writeLine(status int, fault string) {
 		out.Case = w.Cases[string(disbursement.CaseConflict)]
 	}
 	out.Facts, out.Attempts = v.lineFacts(b, l), v.attempts(l.Line)
+	out.Steps = v.history(history, namer{people, roster})
 	if err := v.lineForms(out, b, l, roster, namer{people, roster}); err != nil {
 		v.Failed("preparing what a person decides about a line", err)
 		return

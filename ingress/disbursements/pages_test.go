@@ -459,7 +459,7 @@ func TestTwoPeopleDecideAboutALine(t *testing.T) {
 	one, two, three := path+"/lines/1", path+"/lines/2", path+"/lines/3"
 	const settle = "agency/batches/dsb_1/lines/1/settle"
 	page := w.Browsers["Ben"].Get(one)
-	backoffice.Want(t, page, http.StatusOK, "L’opérateur se contredit", "PAYEE 000000", "•••• 1234", "Signer «\u00a0payée", "Signer «\u00a0non payée", "QD")
+	backoffice.Want(t, page, http.StatusOK, "L’opérateur se contredit", "L’opérateur dit\u00a0: 999", "PAYEE 000000", "•••• 1234", "Signer «\u00a0payée", "Signer «\u00a0non payée", "QD")
 	backoffice.Lacks(t, page, "242060001234", "/retry", "/cancel")
 	backoffice.Want(t, w.Browsers["Rita"].Get(one), http.StatusForbidden)
 	for _, nothing := range []string{path + "/lines/4", path + "/lines/0", path + "/lines/x", "/agency/batches/dsb_2/lines/1"} {

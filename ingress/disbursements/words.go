@@ -40,6 +40,7 @@ type words struct {
 	SettleWaits                                                   string // time, reference
 	SettleSecond                                                  string // person, time, reference
 	OnlyCases, AllLines, NoCases                                  string
+	Reported                                                      string // amount
 
 	PeopleTitle, PeopleIntro, Roster, RosterEmpty, Roles, NoRoles, Delegation, Passkeys, InForce string
 	Revoked, CountsFrom                                                                          string // time
@@ -108,7 +109,7 @@ var french = words{ //nolint:gosec // texts, no credential
 	Evidence: "Preuve", EvidenceHint: "Ce qui prouve votre décision, en 140 caractères sans accent, comme «\u00a0releve MTN du 2 decembre, ligne 14\u00a0».", NoEvidence: "Preuve\u00a0: nommez ce qui prouve la décision, en 1 à 140 caractères sans accent.",
 	SettleWaits:  "Vous avez signé cette décision le %s, d’après\u00a0: %s. Elle attend la signature d’une autre personne de la liste.",
 	SettleSecond: "%s a signé cette décision le %s, d’après\u00a0: %s. Avec votre signature elle s’applique.",
-	OnlyCases:    "Lignes qui demandent une décision", AllLines: "Toutes les lignes", NoCases: "Aucune ligne ne demande de décision.",
+	OnlyCases:    "Lignes qui demandent une décision", AllLines: "Toutes les lignes", NoCases: "Aucune ligne ne demande de décision.", Reported: "L’opérateur dit\u00a0: %s.",
 
 	PeopleTitle: "Signataires et règles", PeopleIntro: "Les personnes qui signent pour les lots de votre administration, et les règles d’approbation. Deux personnes signent chaque changement\u00a0; il s’applique 24 heures après.",
 	Roster: "Signataires", RosterEmpty: "Aucun signataire n’est inscrit. Les deux premiers s’inscrivent ensemble\u00a0: l’un propose, l’autre voit la proposition et signe.", Roles: "Rôles", NoRoles: "aucun rôle", Delegation: "Délégation", Passkeys: "Clés d’accès", InForce: "En vigueur",
@@ -235,7 +236,7 @@ var english = words{
 	Evidence: "Evidence", EvidenceHint: "What proves your decision, in 140 characters without accents, such as \"MTN statement of 2 December, line 14\".", NoEvidence: "Evidence: name what proves the decision, in 1 to 140 characters without accents.",
 	SettleWaits:  "You signed this decision on %s, by this evidence: %s. It waits for the signature of another person of the list.",
 	SettleSecond: "%s signed this decision on %s, by this evidence: %s. With your signature it applies.",
-	OnlyCases:    "Lines that need a decision", AllLines: "All lines", NoCases: "No line needs a decision.",
+	OnlyCases:    "Lines that need a decision", AllLines: "All lines", NoCases: "No line needs a decision.", Reported: "The operator says: %s.",
 
 	PeopleTitle: "Signatories and policy", PeopleIntro: "The people who sign for batches of your administration, and the policy of approval. Two people sign each change; it applies 24 hours later.",
 	Roster: "Signatories", RosterEmpty: "Nobody is enrolled. The first two enrol together: one proposes, the other sees the proposal and signs.", Roles: "Roles", NoRoles: "no role", Delegation: "Delegation", Passkeys: "Passkeys", InForce: "In force",

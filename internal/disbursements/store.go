@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -299,9 +300,20 @@ type Step struct {
 const StepsAtMost = 1000
 
 // Steps returns what happened to a batch, in order: the newest StepsAtMost steps.
-func (s *Store) Steps(ctx context.Context, batch string) (out []Step, err error) {
+func (s *Store) Steps(ctx context.Context, batch string) ([]Step, error) {
+	return s.steps(ctx, "", batch, StepsAtMost)
+}
+
+// LineSteps returns what happened to one line alone, in order: the newest 100 steps. Steps of many lines, such as those that
+// were sent together, are of the batch.
+func (s *Store) LineSteps(ctx context.Context, batch string, position int) ([]Step, error) {
+	return s.steps(ctx, ` AND lines = 1 AND detail ->> 'line' = $3`, batch, 100, strconv.Itoa(position))
+}
+
+// steps returns the newest steps of a batch that meet a condition, in order.
+func (s *Store) steps(ctx context.Context, condition string, args ...any) (out []Step, err error) {
 	rows, _ := s.pool.Query(ctx, `SELECT sequence, type, at, lines, detail, partition, "offset" FROM disbursement_steps
-		WHERE batch = $1 ORDER BY sequence DESC LIMIT $2`, batch, StepsAtMost) // the rows carry its error
+		WHERE batch = $1`+condition+` ORDER BY sequence DESC LIMIT $2`, args...) // the rows carry its error
 	out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (x Step, err error) {
 		err = row.Scan(&x.Sequence, &x.Type, &x.At, &x.Lines, &x.Detail, &x.Partition, &x.Offset)
 		x.At = x.At.UTC()
