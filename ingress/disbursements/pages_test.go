@@ -583,3 +583,40 @@ func TestChangedLinesAreNotDecided(t *testing.T) {
 	w.Press(t, "Ben", path, settle, "outcome", "paid", "reference", "a letter")
 	w.Press(t, "Cleo", path, settle)
 }
+
+// The first page of a signatory has what may be signed, what is to be decided and what waits for a second signature; others
+// have none of it.
+func TestWorkHasBatches(t *testing.T) {
+	t.Parallel()
+	w := approvals.New(t)
+	w.Agency(t)
+	w.Sealed(t, "dsb_1", 2)
+	w.Sealed(t, "dsb_2", 2)
+	one, two := "/agency/batches/dsb_1", "/agency/batches/dsb_2"
+	backoffice.Want(t, w.Browsers["Ben"].Get("/work"), http.StatusOK, "Lots de paiements\u00a0: à décider par vous", one, two, "Approuver")
+	for _, other := range []string{"Ama", "Rita", "Zoe"} {
+		backoffice.Lacks(t, w.Browsers[other].Get("/work"), "/agency/batches/dsb_") // the maker, a reader, another agency
+	}
+	w.Press(t, "Ben", one, "agency/batches/dsb_1/approve")
+	backoffice.Want(t, w.Browsers["Cleo"].Get("/work"), http.StatusOK, one, "Mettre en paiement")
+	w.Press(t, "Cleo", one, "agency/batches/dsb_1/release")
+	backoffice.Lacks(t, w.Browsers["Cleo"].Get("/work"), one)
+
+	await.Until(t, "two sent lines", func() bool { return w.Batch(t, "dsb_1").Lines.Sent.Count == 2 })
+	w.Shows(t, w.Installation.OK(processor.SenderDisburse, "dsb_1", disbursement.Word{Position: 1, Attempt: 1, Source: disbursement.FromEnquiry, Kind: disbursement.WordPaid, Amount: 1, Currency: "XAF"}))
+	for _, name := range []string{"Ama", "Ben", "Cleo"} {
+		backoffice.Want(t, w.Browsers[name].Get("/work"), http.StatusOK, one, "cases=1", "Lignes à décider\u00a0: 1")
+	}
+	open, err := w.Batches.OpenCases(t.Context())
+	if err != nil || open["payout_conflict"] != 1 || open["payout_held"] != 0 {
+		t.Errorf("%v, %v", open, err)
+	}
+	w.Press(t, "Ben", one+"/lines/2", "agency/batches/dsb_1/lines/2/settle", "outcome", "paid", "reference", "a letter")
+	backoffice.Want(t, w.Browsers["Ben"].Get("/work"), http.StatusOK, "vos signatures en attente", one+"/lines/2", "Décision sur une ligne")
+	w.Press(t, "Cleo", one+"/lines/2", "agency/batches/dsb_1/lines/2/settle")
+	for _, name := range []string{"Ama", "Ben", "Cleo"} {
+		backoffice.Lacks(t, w.Browsers[name].Get("/work"), one)
+	}
+	w.Press(t, "Ben", approvals.PeoplePath, approvals.Propose, "kind", "people", "person", w.IDs["Cleo"], "roles", "chief, director")
+	backoffice.Want(t, w.Browsers["Ama"].Get("/work"), http.StatusOK, "Changement de signataires")
+}

@@ -39,6 +39,8 @@ type words struct {
 	OperatorCode, OperatorRef, Evidence, EvidenceHint, NoEvidence string
 	SettleWaits                                                   string // time, reference
 	SettleSecond                                                  string // person, time, reference
+	WaitsForYou, YouSigned                                        string
+	CasesOf                                                       string // number
 	OnlyCases, AllLines, NoCases                                  string
 	Reported                                                      string // amount
 
@@ -65,6 +67,8 @@ type words struct {
 	Sign, Acts map[string]actWords
 	// Statuses are those of batches, LineStatuses those of lines, Steps the events, Done what the person has just done.
 	Statuses, LineStatuses, Steps, Done map[string]string
+	// FirstKinds are what waits for a second signature, by kind.
+	FirstKinds map[string]string
 	// Cases are by kind of a line's case, Reasons by reason of our own of a refusal.
 	Cases, Reasons map[string]string
 	// Differences are by what differs, Proposals by kind, NameChecks and Releases those of a policy.
@@ -109,7 +113,7 @@ var french = words{ //nolint:gosec // texts, no credential
 	Evidence: "Preuve", EvidenceHint: "Ce qui prouve votre décision, en 140 caractères sans accent, comme «\u00a0releve MTN du 2 decembre, ligne 14\u00a0».", NoEvidence: "Preuve\u00a0: nommez ce qui prouve la décision, en 1 à 140 caractères sans accent.",
 	SettleWaits:  "Vous avez signé cette décision le %s, d’après\u00a0: %s. Elle attend la signature d’une autre personne de la liste.",
 	SettleSecond: "%s a signé cette décision le %s, d’après\u00a0: %s. Avec votre signature elle s’applique.",
-	OnlyCases:    "Lignes qui demandent une décision", AllLines: "Toutes les lignes", NoCases: "Aucune ligne ne demande de décision.", Reported: "L’opérateur dit\u00a0: %s.",
+	OnlyCases:    "Lignes qui demandent une décision", AllLines: "Toutes les lignes", NoCases: "Aucune ligne ne demande de décision.", WaitsForYou: "Lots de paiements\u00a0: à décider par vous", YouSigned: "Lots de paiements\u00a0: vos signatures en attente d’une seconde", CasesOf: "Lignes à décider\u00a0: %d", Reported: "L’opérateur dit\u00a0: %s.",
 
 	PeopleTitle: "Signataires et règles", PeopleIntro: "Les personnes qui signent pour les lots de votre administration, et les règles d’approbation. Deux personnes signent chaque changement\u00a0; il s’applique 24 heures après.",
 	Roster: "Signataires", RosterEmpty: "Aucun signataire n’est inscrit. Les deux premiers s’inscrivent ensemble\u00a0: l’un propose, l’autre voit la proposition et signe.", Roles: "Rôles", NoRoles: "aucun rôle", Delegation: "Délégation", Passkeys: "Clés d’accès", InForce: "En vigueur",
@@ -151,6 +155,7 @@ var french = words{ //nolint:gosec // texts, no credential
 		"cancel":      {"Annuler la ligne", "La ligne n’est plus payée. Pour payer ce bénéficiaire, une ligne d’un autre lot corrige celle-ci.", "Annuler"},
 		"acknowledge": {"Noter le cas", "Le cas est vu et n’apparaît plus parmi ceux qui demandent une décision. Il ne change rien à l’argent.", "Noter"},
 	},
+	FirstKinds: map[string]string{"resume": "Lever la suspension", "people": "Changement de signataires", "policy": "Règles", "settle": "Décision sur une ligne"},
 	Cases: map[string]string{
 		"payout_conflict":   "L’opérateur se contredit sur cette ligne. Rien n’en est envoyé tant que deux personnes n’ont pas décidé, d’après une preuve\u00a0: un relevé, une lettre de l’opérateur, une confirmation du bénéficiaire.",
 		"payout_undecided":  "Depuis 24 heures, l’opérateur ne dit pas si cette ligne est payée. Le service continue de l’interroger\u00a0; sa réponse met fin au cas. Sinon deux personnes décident, d’après une preuve.",
@@ -236,7 +241,7 @@ var english = words{
 	Evidence: "Evidence", EvidenceHint: "What proves your decision, in 140 characters without accents, such as \"MTN statement of 2 December, line 14\".", NoEvidence: "Evidence: name what proves the decision, in 1 to 140 characters without accents.",
 	SettleWaits:  "You signed this decision on %s, by this evidence: %s. It waits for the signature of another person of the list.",
 	SettleSecond: "%s signed this decision on %s, by this evidence: %s. With your signature it applies.",
-	OnlyCases:    "Lines that need a decision", AllLines: "All lines", NoCases: "No line needs a decision.", Reported: "The operator says: %s.",
+	OnlyCases:    "Lines that need a decision", AllLines: "All lines", NoCases: "No line needs a decision.", WaitsForYou: "Payment batches: for you to decide", YouSigned: "Payment batches: your signatures that wait for a second one", CasesOf: "Lines to be decided: %d", Reported: "The operator says: %s.",
 
 	PeopleTitle: "Signatories and policy", PeopleIntro: "The people who sign for batches of your administration, and the policy of approval. Two people sign each change; it applies 24 hours later.",
 	Roster: "Signatories", RosterEmpty: "Nobody is enrolled. The first two enrol together: one proposes, the other sees the proposal and signs.", Roles: "Roles", NoRoles: "no role", Delegation: "Delegation", Passkeys: "Passkeys", InForce: "In force",
@@ -278,6 +283,7 @@ var english = words{
 		"cancel":      {"Cancel the line", "The line is not paid any more. To pay this payee, a line of another batch corrects this one.", "Cancel"},
 		"acknowledge": {"Note the case", "The case is seen, and is no longer among those that need a decision. It changes nothing about the money.", "Note"},
 	},
+	FirstKinds: map[string]string{"resume": "Lift the hold", "people": "Change of signatories", "policy": "Policy", "settle": "Decision about a line"},
 	Cases: map[string]string{
 		"payout_conflict":   "The operator contradicts itself about this line. Nothing of it is sent until two people have decided, by evidence: a statement, a letter of the operator, a confirmation of the payee.",
 		"payout_undecided":  "For 24 hours the operator has not said whether this line is paid. The service goes on asking; its answer ends the case. Otherwise two people decide, by evidence.",

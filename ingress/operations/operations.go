@@ -42,9 +42,12 @@ type Config struct {
 	Signer decisions.Signer
 	// Approvals have a person's passkey sign a proposal or an approval.
 	Approvals Approvals
-	// People returns what waits about people for the person, and what the person has begun.
-	People func(ctx context.Context, v *staff.Visit) (mine, own staff.Grid, err error)
+	// Waits are those of other parts.
+	Waits []Waits
 }
+
+// Waits return what waits in a part for the person, and what the person has begun there.
+type Waits = func(ctx context.Context, v *staff.Visit) (mine, own staff.Grid, err error)
 
 // Approvals are identity.Desk.
 type Approvals interface {
@@ -57,7 +60,7 @@ type Operations struct{ cfg Config }
 
 // New makes the pages.
 func New(cfg Config) (*Operations, error) {
-	if cfg.Sessions == nil || cfg.Deliveries == nil || cfg.Cases == nil || cfg.Imports == nil || cfg.Registry == nil || cfg.Directory == nil || cfg.Support == nil || cfg.Signer == nil || cfg.Approvals == nil || cfg.People == nil {
+	if cfg.Sessions == nil || cfg.Deliveries == nil || cfg.Cases == nil || cfg.Imports == nil || cfg.Registry == nil || cfg.Directory == nil || cfg.Support == nil || cfg.Signer == nil || cfg.Approvals == nil || len(cfg.Waits) == 0 {
 		return nil, errors.New("operations: every field of the configuration is required")
 	}
 	return &Operations{cfg}, nil

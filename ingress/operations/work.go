@@ -17,7 +17,8 @@ type workView struct {
 	view
 	Mine, Own           staff.Grid
 	MineEmpty, OwnEmpty string
-	People, OwnPeople   staff.Grid
+	// OfOthers and OwnOfOthers are those of other parts, without empty ones.
+	OfOthers, OwnOfOthers []staff.Grid
 }
 
 // work is GET /work.
@@ -56,9 +57,18 @@ func (v *visit) work() {
 			out.Mine.Rows = append(out.Mine.Rows, v.askedRow(r))
 		}
 	}
-	if out.People, out.OwnPeople, err = v.o.cfg.People(v.Context(), v.Visit); err != nil {
-		v.Unavailable("reading what waits about people", err)
-		return
+	for _, waits := range v.o.cfg.Waits {
+		mine, own, err := waits(v.Context(), v.Visit)
+		if err != nil {
+			v.Unavailable("reading what waits in another part", err)
+			return
+		}
+		if len(mine.Rows) > 0 {
+			out.OfOthers = append(out.OfOthers, mine)
+		}
+		if len(own.Rows) > 0 {
+			out.OwnOfOthers = append(out.OwnOfOthers, own)
+		}
 	}
 	v.Write(http.StatusOK, "work", out)
 }

@@ -203,19 +203,7 @@ func (s *Store) Batch(ctx context.Context, in Scope, id string) (b Batch, err er
 	if err != nil {
 		return b, fmt.Errorf("reading a batch: %w", err)
 	}
-	var r record.Batch
-	if err := s.codec.Decode(snapshot, &r); err != nil {
-		return b, err
-	}
-	b.Batch = batches.ToBatch(&r)
-	if len(sealing) > 0 {
-		var r record.BatchSealing
-		if err := s.codec.Decode(sealing, &r); err != nil {
-			return b, err
-		}
-		b.Sealing = batches.ToSealing(&r)
-	}
-	return b, nil
+	return s.decode(snapshot, sealing)
 }
 
 // Query selects batches. An empty condition selects all.
@@ -224,8 +212,8 @@ type Query struct {
 	Status disbursement.Status
 	// BatchRef selects the revisions of one batch_ref.
 	BatchRef string
-	// Held selects those that are held.
-	Held bool
+	// Held selects those that are held, Cases those with a line that has an open case.
+	Held, Cases bool
 	// Before is the id of the last batch of the page before.
 	Before string
 	// Size is the largest number of batches, 1 to 200.
@@ -236,7 +224,8 @@ type Query struct {
 func (s *Store) List(ctx context.Context, in Scope, q Query) (out []disbursement.Batch, err error) {
 	rows, _ := s.pool.Query(ctx, `SELECT snapshot FROM disbursement_batches
 		WHERE ($1 = '' OR tenant_id = $1) AND livemode = $2 AND ($3 = '' OR status = $3) AND ($4 = '' OR batch_ref = $4) AND (NOT $5 OR held) AND ($6 = '' OR id < $6)
-		ORDER BY id DESC LIMIT $7`, in.TenantID, q.Live, string(q.Status), q.BatchRef, q.Held, q.Before, min(max(q.Size, 1), 200)) // the rows carry its error
+			AND (NOT $7 OR id IN (SELECT batch FROM disbursement_lines WHERE case_kind <> ''))
+		ORDER BY id DESC LIMIT $8`, in.TenantID, q.Live, string(q.Status), q.BatchRef, q.Held, q.Before, q.Cases, min(max(q.Size, 1), 200)) // the rows carry its error
 	snapshots, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
 	if err != nil {
 		return nil, fmt.Errorf("listing batches: %w", err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -32,7 +34,11 @@ type Batches struct {
 	cfg      BatchesConfig
 	consumer *consume.Consumer
 	types    *prometheus.CounterVec
+	cases    *prometheus.GaugeVec
 }
+
+// countEvery is the time between two counts of open cases.
+const countEvery = 30 * time.Second
 
 // NewBatches makes the sink. It connects when it runs.
 func NewBatches(cfg BatchesConfig) (*Batches, error) {
@@ -45,6 +51,9 @@ func NewBatches(cfg BatchesConfig) (*Batches, error) {
 		types: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_disbursement_events_total", Help: "Events of disbursement batches by type and mode (test, live), counted when the read model has them.",
 		}, []string{"event", "mode"}),
+		cases: with.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "quittance_disbursement_cases_open", Help: "Lines of batches with an open case, and batches that are held, by kind of the case.",
+		}, []string{"kind"}),
 	}
 	for _, t := range disbursement.EventTypes() {
 		b.types.WithLabelValues(string(t), modeTest)
@@ -73,9 +82,34 @@ func NewBatches(cfg BatchesConfig) (*Batches, error) {
 // Run applies events until ctx ends, then returns nil. While Kafka or Postgres is unavailable it waits. It returns an error
 // only when it could not begin.
 func (b *Batches) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var counting sync.WaitGroup
+	counting.Go(func() { b.count(ctx) })
+	defer counting.Wait()
+	defer cancel()
 	return consume.Batch(ctx, b.consumer, func(rec *kgo.Record) (disbursements.Happened, error) {
 		return b.cfg.Store.Read(rec.Value, rec.Partition, rec.Offset)
 	}, b.apply)
+}
+
+// count counts open cases until ctx ends. A count that fails is made again.
+func (b *Batches) count(ctx context.Context) {
+	tick := time.NewTicker(countEvery)
+	defer tick.Stop()
+	for {
+		open, err := b.cfg.Store.OpenCases(ctx)
+		if err != nil && ctx.Err() == nil {
+			b.cfg.Log.Warn("cases of batches were not counted", slog.Any("error", err))
+		}
+		for kind, n := range open {
+			b.cases.WithLabelValues(kind).Set(float64(n))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 func (b *Batches) apply(ctx context.Context, events []disbursements.Happened, moves []consume.Move) error {

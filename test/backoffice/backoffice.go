@@ -132,7 +132,7 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 		t.Fatal(err)
 	}
 	pages, err := operations.New(operations.Config{
-		Sessions: reader, Deliveries: sent, Cases: known, Imports: imports, Registry: instance.Registry, Signer: keys, Approvals: w.Desk, People: about.Waiting,
+		Sessions: reader, Deliveries: sent, Cases: known, Imports: imports, Registry: instance.Registry, Signer: keys, Approvals: w.Desk, Waits: []operations.Waits{about.Waiting, batches.Waiting},
 		Directory: func(ctx context.Context) (registry.Directory, error) {
 			return registry.ReadDirectory(ctx, pool, "", w.Now())
 		},

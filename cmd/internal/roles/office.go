@@ -114,11 +114,11 @@ func (b *Base) office() error {
 	if err != nil {
 		return err
 	}
-	records, err := b.operations(desk, about)
+	batches, err := b.batchPages(desk, at.URL)
 	if err != nil {
 		return err
 	}
-	batches, err := b.batchPages(desk, at.URL)
+	records, err := b.operations(desk, about.Waiting, batches.Waiting)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (j joining) Add(ctx context.Context, browser secret.Text, name string, resp
 }
 
 // operations makes the pages on which the service's people look after payments.
-func (b *Base) operations(desk *identity.Desk, about *people.People) (*operations.Operations, error) {
+func (b *Base) operations(desk *identity.Desk, waits ...operations.Waits) (*operations.Operations, error) {
 	reader, err := b.sessionReader()
 	if err != nil {
 		return nil, err
@@ -206,7 +206,7 @@ func (b *Base) operations(desk *identity.Desk, about *people.People) (*operation
 		return nil, err
 	}
 	return operations.New(operations.Config{
-		Sessions: reader, Deliveries: sent, Cases: known, Imports: imports, Registry: b.Registry, Signer: b.Keys, Approvals: desk, People: about.Waiting,
+		Sessions: reader, Deliveries: sent, Cases: known, Imports: imports, Registry: b.Registry, Signer: b.Keys, Approvals: desk, Waits: waits,
 		Directory: func(ctx context.Context) (registry.Directory, error) {
 			return registry.ReadDirectory(ctx, b.Pool, b.SimulatorURL, b.Now())
 		},

@@ -27,7 +27,7 @@ import (
 func Command() cli.Command {
 	return cli.Command{
 		Use: "batches", Short: "Disbursement batches, by which agencies pay people: prepare, show, hold and stop them",
-		Commands: []cli.Command{importBatch(), templateFile(), listBatches(), showBatch(), showLines(), showPeople(), holdBatch(), stopBatch(), recallBatch(), discardBatch(), retryLine(), cancelLine()},
+		Commands: []cli.Command{importBatch(), templateFile(), listBatches(), showBatch(), showLines(), showPeople(), holdBatch(), stopBatch(), recallBatch(), discardBatch(), retryLine(), cancelLine(), acknowledgeLine()},
 		Words:    words,
 	}
 }
@@ -67,17 +67,18 @@ func find(ctx context.Context, m *cli.Meta, store *disbursements.Store, id strin
 
 func listBatches() cli.Command {
 	var agency, mode, status, ref, before string
-	var held bool
+	var held, cases bool
 	var limit int
 	return cli.Command{
 		Use: "list", Short: "List batches, the newest first; an agency's staff see those of the agency", JSON: "the list",
-		Examples: []string{"batches list --mode live", "batches list --mode live --agency impots --held --json"},
+		Examples: []string{"batches list --mode live", "batches list --mode live --agency impots --held --json", "batches list --mode live --cases"},
 		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
 			cli.TakesMode(f, &mode)
 			f.StringVar(&agency, "agency", "", "batches of this agency, by slug or id")
 			cli.TakesChoice(f, &status, "status", render.Texts(disbursement.Statuses()), "")
 			f.StringVar(&ref, "batch-ref", "", "the revisions of this batch_ref")
 			f.BoolVar(&held, "held", false, "only batches that are held")
+			f.BoolVar(&cases, "cases", false, "only batches with a line that needs a decision")
 			f.StringVar(&before, "before", "", "go on after the list whose last batch has this id")
 			f.IntVar(&limit, "limit", 50, "number of batches at most, up to 200")
 		},
@@ -108,7 +109,7 @@ func listBatches() cli.Command {
 				return err
 			}
 			list, err := store.List(ctx, in, disbursements.Query{
-				Live: mode == registry.Mode(true), Status: disbursement.Status(status), BatchRef: ref, Held: held, Before: before, Size: limit,
+				Live: mode == registry.Mode(true), Status: disbursement.Status(status), BatchRef: ref, Held: held, Cases: cases, Before: before, Size: limit,
 			})
 			if err != nil {
 				return err
@@ -494,6 +495,12 @@ func retryLine() cli.Command {
 func cancelLine() cli.Command {
 	return ofLine("cancel BATCH POSITION", "Cancel a line that is ready or refused", func(person string, position int) disbursement.Action {
 		return disbursement.Cancel{By: person, Position: position}
+	})
+}
+
+func acknowledgeLine() cli.Command {
+	return ofLine("acknowledge BATCH POSITION", "End a line's case that moves no money; two people decide about the others on the page of the line", func(person string, position int) disbursement.Action {
+		return disbursement.Acknowledge{By: person, Position: position}
 	})
 }
 

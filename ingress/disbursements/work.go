@@ -1,0 +1,88 @@
+package disbursements
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"quittance/disbursement"
+	"quittance/disbursement/digest"
+	"quittance/ingress/staff"
+	"quittance/internal/disbursements"
+	"quittance/internal/identity"
+)
+
+// Waiting returns what waits about batches for a person who is signed in, for the first page: steps that the person may sign,
+// lines about which two people decide, and first signatures; and the signatures of the person that wait for another one.
+func (d *Disbursements) Waiting(ctx context.Context, frame *staff.Visit) (mine, own staff.Grid, err error) {
+	v := &visit{frame, d, texts.In(frame.Lang)}
+	if v.agency() == "" || !v.may(identity.MayManageBatches) {
+		return mine, own, nil
+	}
+	w, in := v.w, disbursements.Scope{TenantID: v.agency()}
+	heads := []string{w.Since, w.What, w.Ref, w.Mode}
+	mine, own = staff.Grid{Caption: w.WaitsForYou, Heads: heads}, staff.Grid{Caption: w.YouSigned, Heads: heads}
+	_, roster, err := d.cfg.Batches.Agency(ctx, in.TenantID, true)
+	if err != nil {
+		return mine, own, err
+	}
+	list, err := d.cfg.Batches.Waiting(ctx, in)
+	if err != nil {
+		return mine, own, err
+	}
+	for _, b := range list {
+		path, mode := rootBatches+"/"+b.ID, v.mode(b.Live)
+		for _, s := range v.offered(b.Batch, roster) {
+			if s.verdict == digest.Reject { // goes with the approval
+				continue
+			}
+			mine.Rows = append(mine.Rows, []staff.Cell{{Text: v.At(since(s, b.Batch)), URL: v.URL(path)}, {Text: w.Sign[string(s.verdict)].Title}, {Text: b.BatchRef}, {Text: mode}})
+		}
+		if b.Cases > 0 {
+			mine.Rows = append(mine.Rows, []staff.Cell{{Text: v.At(b.CaseSince), URL: v.URL(path, onlyCases, "1")}, {Text: fmt.Sprintf(w.CasesOf, b.Cases)}, {Text: b.BatchRef}, {Text: mode}})
+		}
+	}
+	signatures, err := d.cfg.Batches.FirstSignatures(ctx, in, v.Now)
+	if err != nil {
+		return mine, own, err
+	}
+	for _, f := range signatures {
+		row := []staff.Cell{{Text: v.At(f.At), URL: v.signatureURL(f)}, {Text: w.FirstKinds[string(f.Kind)]}, {Text: cmp.Or(f.Batch, "–")}, {Text: v.mode(f.Live)}}
+		if f.Signed.Person == v.Acting.Person.ID {
+			own.Rows = append(own.Rows, row)
+		} else if f.Kind == disbursements.SignPeople || f.Kind == disbursements.SignPolicy { // the others are in their batch's row
+			mine.Rows = append(mine.Rows, row)
+		}
+	}
+	return mine, own, nil
+}
+
+// since is when a step began to wait.
+func since(s step, b disbursements.Batch) time.Time {
+	switch s.verdict {
+	case digest.Resume:
+		return b.Hold.Since
+	case digest.Release:
+		if n := len(b.Sealing.Approvals); n > 0 {
+			return slices.MaxFunc(b.Sealing.Approvals, func(a, c disbursement.Approved) int { return a.At.Compare(c.At) }).At
+		}
+	case digest.Approve, digest.Reject:
+	}
+	return b.SealedAt
+}
+
+// signatureURL is where the second signature is given.
+func (v *visit) signatureURL(f disbursements.FirstSignature) string {
+	switch f.Kind {
+	case disbursements.SignResume:
+		return v.URL(rootBatches + "/" + f.Batch)
+	case disbursements.SignSettle:
+		if id, position, ok := f.Line(); ok {
+			return v.URL(linePath(disbursements.Batch{Batch: disbursement.Batch{ID: id}}, position))
+		}
+	case disbursements.SignPeople, disbursements.SignPolicy:
+	}
+	return v.URL(rootPeople, fieldMode, disbursement.Mode(f.Live))
+}
