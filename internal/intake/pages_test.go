@@ -639,6 +639,22 @@ func TestFilesAreReadOnPages(t *testing.T) {
 		t.Errorf("%d keys of files are kept after their day, %v", kept, err)
 	}
 
+	// Whoever writes Postgres has an allowed request name another file, whose row then says what was allowed.
+	var moved intake.OriginalRequest
+	secretFile := p.imports(p.s, "mtn", mtn(2), statements.VerdictAccepted).ImportID
+	p.takes("Awa", p.requestsFile(id, &moved))
+	p.takes("Ben", p.approvesFile(&moved))
+	p.Exec(t, `UPDATE statement_imports SET digest = 'x' || digest WHERE id = $1`, id)
+	p.Exec(t, `UPDATE statement_imports s SET agency_id = x.agency_id, live = x.live, code = x.code, digest = substr(x.digest, 2) FROM statement_imports x WHERE s.id = $1 AND x.id = $2`, secretFile, id)
+	p.Exec(t, `UPDATE statement_original_requests SET import_id = $2 WHERE id = $1`, moved.ID, secretFile)
+	p.opens()
+	if text, err := p.reads("Awa", moved.ID); err == nil || text != "" {
+		t.Errorf("the file of another import is read: %q, %v", text, err)
+	}
+	p.Exec(t, `UPDATE statement_original_requests SET import_id = $2 WHERE id = $1`, moved.ID, id)
+	p.Exec(t, `UPDATE statement_imports SET digest = 'y' || digest WHERE id = $1`, secretFile)
+	p.Exec(t, `UPDATE statement_imports SET digest = substr(digest, 2) WHERE id = $1`, id)
+
 	// A row that cannot be read does not stop the others.
 	var broken, other intake.OriginalRequest
 	p.takes("Awa", p.requestsFile(id, &broken))

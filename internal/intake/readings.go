@@ -2,6 +2,8 @@ package intake
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -109,6 +111,15 @@ func (r *Readings) open(ctx context.Context, tx pgx.Tx, id string, now time.Time
 	key, err := originalKey(ctx, tx, r.cfg.Keys, uuid.MustParse(q.ImportID))
 	if err != nil {
 		return err
+	}
+	// What was allowed is a file with this digest: whoever writes Postgres has the request name another import, whose row says
+	// the same.
+	sum := sha256.New()
+	if err := writeOriginal(ctx, r.cfg.Pool, uuid.MustParse(q.ImportID), key, sum); err != nil {
+		return err
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != q.digest {
+		return fmt.Errorf("%w: its SHA-256 is not that of the file that two people have allowed", ErrOriginal)
 	}
 	sealed, err := r.cfg.Keys.Seal(LabelReading, key, q.bound())
 	if err == nil {
