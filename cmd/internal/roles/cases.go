@@ -29,7 +29,7 @@ func casesRole() Role {
 			may("select update(finished_at,note_tried_at,noted,refusal,state,tried_at)", "case_proposals"),
 			may("execute", "lock_staff(uuid[])"),
 			// The key of a file whose reading two people have allowed.
-			may("select", "statement_imports", "statement_originals"), may("select update(reading)", "statement_original_requests"),
+			may("select", "statement_imports", "statement_original_parts", "statement_originals"), may("select update(reading)", "statement_original_requests"),
 			// What people ask for on the page about people.
 			may("update", "registry_lock"), may("insert update", "staff", "staff_changes", "staff_invitations", "staff_manifest", "staff_passkeys", "staff_roles"),
 			may("update(args,code,done_at,signature,state)", "staff_requests"), may("delete", "staff_contacts", "staff_roles"),

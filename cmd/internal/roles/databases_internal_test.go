@@ -194,6 +194,8 @@ func TestAttacksOnPostgres(t *testing.T) {
 		`UPDATE statement_withdrawals SET from_offset = 0`:                                                      but("operator"),
 		`INSERT INTO statement_withdrawals (id, state, partition, from_offset) VALUES (NULL, 'approved', 0, 0)`: but("operator"),
 		`INSERT INTO statement_withdrawals (id, actor) VALUES (NULL, '{}')`:                                     but("operator"),
+		`INSERT INTO statement_exits (id, verdict, decided_signature) VALUES (NULL, 'released', '')`:            but("operator"),
+		`INSERT INTO statement_original_requests (id, reading) VALUES (NULL, '')`:                               but("operator"),
 		`UPDATE statement_original_requests SET reading = NULL`:                                                 but("operator", "cases"),
 		`UPDATE statement_originals SET sealed = NULL`:                                                          but("operator"),
 		`SELECT lock_statement_import(gen_random_uuid())`:                                                       but("operator", "office"),

@@ -69,10 +69,10 @@ func officeDatabases() Databases {
 			may("select insert update(alone,decided_at,decided_by,decided_proof,decided_signature,decider,decision,finished_at,state)", "case_proposals"),
 			// files of statements: what people ask for and decide; no import and no ledger
 			may("select", "statement_imports", "statement_ledgers", "statement_original_parts", "statement_originals", "statements"), statementsDecided,
-			may("select insert update(decided_at,decided_by,decided_proof,decided_signature,digest,requested_proof,requested_signature,state)", "statement_exits"),
+			may("select insert(id,import_id,reason,requested_at,requested_by,state,verdict) update(decided_at,decided_by,decided_proof,decided_signature,digest,requested_proof,requested_signature,state)", "statement_exits"),
 			// A page inserts a withdrawal that is requested: one that is being carried out needs columns that only commands write.
 			may("select insert(id,import_id,reason,requested_at,requested_by,state) update(actor,decided_at,decided_by,decided_proof,decided_signature,digest,requested_proof,requested_signature,state)", "statement_withdrawals"),
-			may("select insert update(approved_at,approved_by,approved_proof,approved_signature,digest,requested_proof,requested_signature)", "statement_original_requests"),
+			may("select insert(id,import_id,reason,requested_at,requested_by) update(approved_at,approved_by,approved_proof,approved_signature,digest,requested_proof,requested_signature)", "statement_original_requests"),
 			// deliveries that are sent again, destinations that are suspended and resumed
 			may("update(lease_until,next_attempt_at,round,state)", "deliveries"), may("insert update", "delivery_destinations")),
 		Journal: journalRead,
