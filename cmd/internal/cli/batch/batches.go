@@ -27,7 +27,7 @@ import (
 func Command() cli.Command {
 	return cli.Command{
 		Use: "batches", Short: "Disbursement batches, by which agencies pay people: prepare, show, hold and stop them",
-		Commands: []cli.Command{importBatch(), templateFile(), listBatches(), showBatch(), showLines(), showPeople(), holdBatch(), stopBatch(), recallBatch(), discardBatch(), retryLine(), cancelLine(), acknowledgeLine()},
+		Commands: []cli.Command{importBatch(), templateFile(), listBatches(), showBatch(), showLines(), showPeople(), holdBatch(), stopBatch(), recallBatch(), discardBatch(), retryLine(), cancelLine(), acknowledgeLine(), verifyBatch(), exportBatch()},
 		Words:    words,
 	}
 }

@@ -3,7 +3,10 @@ package batch_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +19,7 @@ import (
 	"quittance/cmd/internal/cli/batch"
 	"quittance/cmd/internal/cli/clitest"
 	"quittance/disbursement"
+	"quittance/disbursement/digest"
 	"quittance/internal/disbursements"
 	"quittance/internal/identity"
 	processor "quittance/processors/disbursement"
@@ -60,7 +64,7 @@ func newDesk(t *testing.T) *desk {
 			t.Error(err)
 		}
 	})
-	m, err := identity.AddStaff(t.Context(), w.Pool, w.Keys, registries.Actor, "", identity.StaffRequest{Name: "Mireille", Agency: "impots"}, registries.Epoch)
+	m, err := identity.AddStaff(t.Context(), w.Pool, w.Keys, registries.Actor, "", identity.StaffRequest{Name: "Mireille", Agency: "impots", Roles: []identity.Role{identity.RolePreparer}}, registries.Epoch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,6 +91,13 @@ func (d *desk) run(code int, args ...string) string {
 		d.t.Fatalf("%q ends with %d: %s%s", args, got, out, errs)
 	}
 	return out + errs
+}
+
+func (d *desk) exec(sql string) {
+	d.t.Helper()
+	if _, err := d.pool.Exec(d.t.Context(), sql); err != nil {
+		d.t.Fatal(err)
+	}
 }
 
 // says fails unless a text has all parts.
@@ -176,6 +187,36 @@ func TestImportCommand(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
+
+	// Ben approves it. It is proven from Kafka, and exported for programs of others, which are told the same.
+	batches, err := d.store.List(t.Context(), disbursements.Scope{}, disbursements.Query{BatchRef: "salaries", Size: 1})
+	if err != nil || len(batches) != 1 {
+		t.Fatalf("%+v, %v", batches, err)
+	}
+	b := batches[0]
+	d.OK(processor.SenderOffice, b.ID, disbursement.Approve{Level: 1, Signed: payroll.Step(b.Digest, "ben", 1, digest.Approve)})
+	await.Until(t, "the approval is in the read model", func() bool { return strings.Contains(d.run(0, "show", b.ID), "approved") })
+	says(t, d.run(0, "verify", b.ID), "2 lines, 4000 XAF", b.Digest.String(), "ben", "was not released", "Everything holds.")
+	exported := filepath.Join(t.TempDir(), "salaries.json")
+	says(t, d.run(2, "export", b.ID), "--out")
+	says(t, d.run(0, "export", b.ID, "--out", exported), "2 lines and 1 approvals")
+	says(t, d.run(1, "export", b.ID, "--out", exported), "exists")
+	if out, err := exec.CommandContext(t.Context(), "node", "../../../../docs/operating/disbursements/verify.mjs", exported, fmt.Sprintf("ben=%x", payroll.Human("ben").Hash())).CombinedOutput(); err != nil || !strings.Contains(string(out), b.Digest.String()) {
+		t.Errorf("%s, %v", out, err)
+	}
+	d.exec(`UPDATE disbursement_lines SET sealed = '' WHERE position = 1`)
+	says(t, d.run(1, "export", b.ID, "--out", exported+"2"), "was erased")
+	if _, err := os.Stat(exported + "2"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file is left: %v", err)
+	}
+	mine := os.Getenv("QUITTANCE_STAFF_KEY")
+	t.Setenv("QUITTANCE_STAFF_KEY", d.foreign)
+	says(t, d.run(1, "export", b.ID, "--out", exported+"3"), "no batch that you may see")
+	d.exec(`DELETE FROM staff_roles`)
+	t.Setenv("QUITTANCE_STAFF_KEY", mine)
+	says(t, d.run(1, "export", b.ID, "--out", exported+"3"), "the role preparer or approver")
+	says(t, d.run(0, "verify", b.ID), "Everything holds.")
+
 	template := filepath.Join(t.TempDir(), "empty.xlsx")
 	says(t, d.run(0, "template", template, "--agency", "impots", "--mode", "test"), "is written")
 	if info, err := os.Stat(template); err != nil || info.Size() == 0 {

@@ -4,6 +4,8 @@ import "quittance/cmd/internal/cli"
 
 // words has the texts for the codes of refused operations.
 var words = cli.Words{
-	"batch.unknown":        cli.Filled("no batch that you may see has this id; `quittance batches list` shows them, a new one after about a second"),
-	"batch.agency_unknown": cli.Filled("no agency that you may see has this id or slug"),
+	"batch.unknown":         cli.Filled("no batch that you may see has this id; `quittance batches list` shows them, a new one after about a second"),
+	"batch.lines_not_yours": cli.Filled("the file names all payees: a person of the agency with the role preparer or approver writes it"),
+	"batch.not_sealed":      cli.Filled("the batch is a draft, and nobody has approved anything of it"),
+	"batch.agency_unknown":  cli.Filled("no agency that you may see has this id or slug"),
 }

@@ -1,0 +1,145 @@
+package disbursements_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"quittance/disbursement"
+	"quittance/disbursement/digest"
+	"quittance/internal/disbursements"
+	"quittance/schemas"
+	"quittance/schemas/mapping/batches"
+	"quittance/schemas/record"
+	"quittance/test/payouts"
+	"quittance/test/payroll"
+)
+
+// A batch that was approved and paid is proven from Kafka alone. Events that somebody has changed prove nothing: whoever has
+// the processor's user at Kafka has no passkey.
+func TestProve(t *testing.T) {
+	t.Parallel()
+	i := payouts.Install(t)
+	i.Process()
+	i.Agency()
+	lines := []disbursement.NewLine{payroll.Line("a", "mtn", "", 1000), payroll.Line("b", "airtel", "", 2000), payroll.Line("c", "mtn", "", 3000)}
+	b := i.Released("dsb_1", lines...)
+	i.Sealed("dsb_2", 2)
+	requests := payouts.NewReader[record.PayoutRequest](i, schemas.TopicPayouts)
+	requests.Next(len(lines))
+	prove := func(id string) (disbursements.Proof, error) {
+		return disbursements.Prove(t.Context(), i.Kafka, i.Topology, i.Codec, payroll.Tenant, id)
+	}
+	p, err := prove("dsb_1")
+	if err != nil || len(p.Faults) > 0 || p.Digest != b.Digest || p.Lines != 3 || p.Sum != 6000 || len(p.Approvals) != 1 || p.Approvals[0].Person != "ben" ||
+		p.Approvals[0].Key != payroll.Human("ben").Hash() || p.ReleasedBy != "cleo" || p.Sent != 3 || p.Offsets[0] < 0 || p.Offsets[1] <= p.Offsets[0] {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if p, err := prove("dsb_2"); err != nil || len(p.Faults) > 0 || len(p.Approvals) != 0 || p.Sent != 0 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if _, err := prove("dsb_3"); !errors.Is(err, disbursements.ErrUnknown) {
+		t.Errorf("%v", err)
+	}
+
+	var values [][]byte
+	reader := payouts.NewReader[record.DisbursementEvent](i, schemas.Disbursement.Events)
+	for found := int64(0); found < p.Batch.Sequence; {
+		for _, r := range reader.Next(1) {
+			value, err := i.Codec.Encode(&r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			values = append(values, value)
+			if r.Batch != nil && r.Batch.ID == "dsb_1" {
+				found = r.Batch.Sequence
+			}
+		}
+	}
+	read := func() (out []disbursement.Event) {
+		for _, value := range values {
+			var r record.DisbursementEvent
+			if err := i.Codec.Decode(value, &r); err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, batches.ToEvent(&r))
+		}
+		return out
+	}
+	if p := disbursements.ProveEvents(payroll.Tenant, "dsb_1", read()); len(p.Faults) > 0 {
+		t.Fatalf("%q", p.Faults)
+	}
+	each := func(events []disbursement.Event, kind disbursement.EventType, change func(*disbursement.Event)) []disbursement.Event {
+		for k := range events {
+			if events[k].Type == kind && (events[k].Batch == nil || events[k].Batch.ID == "dsb_1") {
+				change(&events[k])
+			}
+		}
+		return events
+	}
+	without := func(events []disbursement.Event, kind disbursement.EventType) (out []disbursement.Event) {
+		for _, e := range events {
+			if e.Type != kind || e.Batch == nil || e.Batch.ID != "dsb_1" {
+				out = append(out, e)
+			}
+		}
+		return out
+	}
+	for what, x := range map[string]struct {
+		forge func([]disbursement.Event) []disbursement.Event
+		says  string
+	}{
+		"another amount": {func(e []disbursement.Event) []disbursement.Event {
+			return each(e, disbursement.EventLinesAdded, func(e *disbursement.Event) { e.Lines[1].Amount++ })
+		}, "not those of the lines"},
+		"another leaf": {func(e []disbursement.Event) []disbursement.Event {
+			return each(e, disbursement.EventLinesAdded, func(e *disbursement.Event) { e.Lines[1].Leaf = digest.Hash{1} })
+		}, "not those of the lines"},
+		"a leaf, sent": {func(e []disbursement.Event) []disbursement.Event {
+			return each(e, disbursement.EventLinesSent, func(e *disbursement.Event) { e.Lines[0].Leaf = digest.Hash{1} })
+		}, "another leaf"},
+		"another sum, sealed and signed by nobody": {func(e []disbursement.Event) []disbursement.Event {
+			change := func(e *disbursement.Event) {
+				if e.Sealing != nil {
+					e.Sealing.Content.Sum++
+					e.Batch.Digest, _ = e.Sealing.Content.Digest()
+				}
+			}
+			return each(each(each(e, disbursement.EventSealed, change), disbursement.EventApproval, change), disbursement.EventLinesAdded, func(e *disbursement.Event) { e.Lines[0].Amount++ })
+		}, "not signed over this batch"},
+		"no approval": {func(e []disbursement.Event) []disbursement.Event { return without(e, disbursement.EventApproval) }, "0 of 1 approvals"},
+		"the maker approves": {func(e []disbursement.Event) []disbursement.Event {
+			return each(e, disbursement.EventApproval, func(e *disbursement.Event) {
+				e.Sealing.Approvals[0].Person, e.Sealing.Approvals[0].Signed = "ama", payroll.Step(b.Digest, "ama", 1, digest.Approve)
+			})
+		}, "not listed"},
+		"another verdict": {func(e []disbursement.Event) []disbursement.Event {
+			return each(e, disbursement.EventApproval, func(e *disbursement.Event) {
+				e.Sealing.Approvals[0].Signed = payroll.Step(b.Digest, "ben", 1, digest.Reject)
+			})
+		}, "not signed over this batch"},
+		"a passkey of nobody is listed": {func(e []disbursement.Event) []disbursement.Event {
+			return each(e, disbursement.EventSealed, func(e *disbursement.Event) {
+				e.Sealing.Content.Levels[0].Persons[0].Keys = [][32]byte{payroll.Human("mallory").Hash()}
+				e.Batch.Digest, _ = e.Sealing.Content.Digest()
+			})
+		}, "the roster did not have"},
+		"a passkey of this morning": {func(e []disbursement.Event) []disbursement.Event {
+			return each(e, disbursement.EventSealed, func(e *disbursement.Event) { e.At = e.At.Add(-49 * time.Hour) })
+		}, "the roster did not have"},
+		"released by the maker": {func(e []disbursement.Event) []disbursement.Event {
+			return each(e, disbursement.EventReleased, func(e *disbursement.Event) { e.Detail[disbursement.DetailBy] = "ama" })
+		}, "made the batch released it"},
+		"sent before the release": {func(e []disbursement.Event) []disbursement.Event { return without(e, disbursement.EventReleased) }, "before the release"},
+		"an event is missing":     {func(e []disbursement.Event) []disbursement.Event { return without(e, disbursement.EventApproved) }, "has the number"},
+		"another fingerprint": {func(e []disbursement.Event) []disbursement.Event {
+			return each(e, disbursement.EventSealed, func(e *disbursement.Event) { e.Batch.Accounts[0].Fingerprint = "f-other" })
+		}, "another fingerprint"},
+	} {
+		p := disbursements.ProveEvents(payroll.Tenant, "dsb_1", x.forge(read()))
+		if !strings.Contains(strings.Join(p.Faults, "\n"), x.says) {
+			t.Errorf("%s: %q", what, p.Faults)
+		}
+	}
+}
