@@ -38,6 +38,9 @@ type Kind struct {
 	// those about money, and digests of staff. Without it such a message lapses. Neither holds
 	// for a kind with Once.
 	Money bool
+	// Unbound messages are to staff about what they decide. The limits of addresses do not bind them, and they do not count
+	// there: otherwise many messages about one thing would delay the one about another that somebody wants unseen.
+	Unbound bool
 	// OfPayment makes a message lapse when the money of its session was given back meanwhile.
 	OfPayment bool
 	// Retries are the delays before the second attempt and those after it. When they are used
@@ -194,7 +197,7 @@ func aboutBatch(name string, more ...string) Kind {
 	return Kind{
 		Name: name, Version: 1, Channels: []provider.Channel{provider.ChannelEmail},
 		Variables: append([]string{VariableAgency, VariableBatch, VariableReference, VariableCount, VariableAmount}, more...),
-		Samples:   batchSamples(more...), Life: 3 * 24 * time.Hour, Money: true, Retries: StaffDigest.Retries,
+		Samples:   batchSamples(more...), Life: 3 * 24 * time.Hour, Unbound: true, Retries: StaffDigest.Retries,
 	}
 }
 
@@ -233,7 +236,7 @@ var (
 func aboutSigning(name string, more ...string) Kind {
 	k := Kind{
 		Name: name, Version: 1, Channels: []provider.Channel{provider.ChannelEmail}, Variables: append([]string{VariableAgency}, more...),
-		Samples: map[string]string{VariableAgency: "Direction générale des impôts et des domaines"}, Life: 3 * 24 * time.Hour, Money: true, Retries: StaffDigest.Retries,
+		Samples: map[string]string{VariableAgency: "Direction générale des impôts et des domaines"}, Life: 3 * 24 * time.Hour, Unbound: true, Retries: StaffDigest.Retries,
 	}
 	for _, name := range more {
 		k.Samples[name] = map[string]string{VariableDate: "30/11/2026 15:30", VariableCount: "12"}[name]
