@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
 
 	"quittance/disbursement"
 	"quittance/internal/disbursements"
@@ -16,10 +18,12 @@ import (
 	"quittance/schemas"
 )
 
-// BatchesConfig configures Batches. All fields are required.
+// BatchesConfig configures Batches. All fields are required but Now.
 type BatchesConfig struct {
-	Kafka   kafka.Config
-	Store   *disbursements.Store
+	Kafka kafka.Config
+	Store *disbursements.Store
+	// Now is the service's clock; nil: the machine's.
+	Now     func() time.Time
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 }
@@ -32,19 +36,32 @@ type Batches struct {
 	cfg      BatchesConfig
 	consumer *consume.Consumer
 	types    *prometheus.CounterVec
+	paused   *prometheus.GaugeVec // mode
 }
+
+// pausedEvery is the time between two looks at the accounts that are paused.
+const pausedEvery = 30 * time.Second
 
 // NewBatches makes the sink. It connects when it runs.
 func NewBatches(cfg BatchesConfig) (*Batches, error) {
 	if cfg.Store == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("read model of batches: Store, Log and Metrics are required")
 	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
 	with := promauto.With(cfg.Metrics)
 	b := &Batches{
 		cfg: cfg,
+		paused: with.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "quittance_disbursement_account_paused_seconds", Help: "How long the payout account pays nothing that is paused longest, of agencies with a batch that pays, by mode (test, live); 0 when there is none. Every instance reports the same.",
+		}, []string{"mode"}),
 		types: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_disbursement_events_total", Help: "Events of disbursement batches by type and mode (test, live), counted when the read model has them.",
 		}, []string{"event", "mode"}),
+	}
+	for _, mode := range []string{modeTest, modeLive} {
+		b.paused.WithLabelValues(mode)
 	}
 	for _, t := range disbursement.EventTypes() {
 		b.types.WithLabelValues(string(t), modeTest)
@@ -73,9 +90,34 @@ func NewBatches(cfg BatchesConfig) (*Batches, error) {
 // Run applies events until ctx ends, then returns nil. While Kafka or Postgres is unavailable it waits. It returns an error
 // only when it could not begin.
 func (b *Batches) Run(ctx context.Context) error {
-	return consume.Batch(ctx, b.consumer, func(rec *kgo.Record) (disbursements.Happened, error) {
-		return b.cfg.Store.Read(rec.Value, rec.Partition, rec.Offset)
-	}, b.apply)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { b.watch(ctx); return nil })
+	group.Go(func() error {
+		return consume.Batch(ctx, b.consumer, func(rec *kgo.Record) (disbursements.Happened, error) {
+			return b.cfg.Store.Read(rec.Value, rec.Partition, rec.Offset)
+		}, b.apply)
+	})
+	return group.Wait()
+}
+
+// watch measures until ctx ends how long accounts have been paused. While Postgres is away the last values stay.
+func (b *Batches) watch(ctx context.Context) {
+	for ok := true; ok; ok = consume.Sleep(ctx, pausedEvery) {
+		since, err := b.cfg.Store.Paused(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				b.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "it is not known which payout accounts are paused; it is tried again", slog.Any("error", err))
+			}
+			continue
+		}
+		for live, mode := range map[bool]string{false: modeTest, true: modeLive} {
+			age := 0.0
+			if at, paused := since[live]; paused {
+				age = max(0, b.cfg.Now().Sub(at).Seconds())
+			}
+			b.paused.WithLabelValues(mode).Set(age)
+		}
+	}
 }
 
 func (b *Batches) apply(ctx context.Context, events []disbursements.Happened, moves []consume.Move) error {
