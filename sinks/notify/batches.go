@@ -114,7 +114,7 @@ func (b *Batches) decode(rec *kgo.Record) (*disbursement.Event, error) {
 
 // kindOf returns the kind of the messages about an event; the zero value for none.
 func kindOf(t disbursement.EventType) notify.Kind {
-	switch t { //nolint:exhaustive // nobody is told of the others
+	switch t {
 	case disbursement.EventSealed, disbursement.EventApproval:
 		return notify.BatchToApprove
 	case disbursement.EventApproved:
@@ -175,7 +175,7 @@ func (b *Batches) people(ctx context.Context, e *disbursement.Event) (ids []stri
 	if err != nil {
 		return nil, err
 	}
-	switch e.Type { //nolint:exhaustive // the others are of kinds that tell the maker and the watchers
+	switch e.Type {
 	case disbursement.EventSealed, disbursement.EventApproval:
 		ids = waitsFor(e)
 	case disbursement.EventPolicy: // both those whom the policy of before names and those whom the new one names
@@ -213,7 +213,9 @@ func waitsFor(e *disbursement.Event) (ids []string) {
 		return nil
 	}
 	for _, p := range levels[current-1].Persons {
-		approved := slices.ContainsFunc(given, func(a policy.Approval) bool { return cmp.Or(a.For, a.Person) == cmp.Or(p.For, p.ID) || a.Person == p.ID })
+		approved := slices.ContainsFunc(given, func(a policy.Approval) bool {
+			return cmp.Or(a.For, a.Person) == cmp.Or(p.For, p.ID) || a.Person == p.ID
+		})
 		if !approved {
 			ids = append(ids, p.ID)
 		}

@@ -43,7 +43,7 @@ func withEndpoints(receiver, secret string) string {
 	}, ", ")+", {url: http://127.0.0.1:8081/inbox/guichet", 1)
 	const portal = "    portal:\n"
 	file = strings.Replace(file, portal, "      - {id: 018f0000-0000-7000-8000-00000000000c, name: Autre, active: true, webhook_endpoints: ["+endpoint("other", "test, live", batchEvents)+"]}\n"+portal, 1)
-	return file + "  - {id: " + registries.AgencyB + ", slug: tresor, name: Trésor, applications: [{id: "+registries.AppB+", name: Caisse, active: true, integrator: true, webhook_endpoints: [" + endpoint("agency", "test, live", batchEvents) + "]}]}\n"
+	return file + "  - {id: " + registries.AgencyB + ", slug: tresor, name: Trésor, applications: [{id: " + registries.AppB + ", name: Caisse, active: true, integrator: true, webhook_endpoints: [" + endpoint("agency", "test, live", batchEvents) + "]}]}\n"
 }
 
 // The integrator's application of the batch's agency gets each event of a batch that it names, once, signed, in the
