@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"quittance/checkout"
@@ -131,8 +133,8 @@ func events(hooks []hook) (out []event, err error) {
 		}
 		out = append(out, event{hook: h, Sample: sample})
 	}
-	for name := range sent {
-		return nil, fmt.Errorf("the OpenAPI file lacks the webhook %s", name)
+	if missing := slices.Sorted(maps.Keys(sent)); len(missing) > 0 {
+		return nil, fmt.Errorf("the OpenAPI file lacks the webhook %s", missing[0])
 	}
 	return out, nil
 }
