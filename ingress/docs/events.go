@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"quittance/checkout"
+	"quittance/disbursement"
 	"quittance/schemas/payload"
 )
 
@@ -58,16 +61,62 @@ func sampleEvent(t checkout.EventType) checkout.Event {
 	return e
 }
 
-// sampleBody returns the body of the webhook about a sample event, as package payload
-// writes the real ones, indented.
-func sampleBody(t checkout.EventType) (string, error) {
-	body, err := payload.Webhook(sampleEvent(t))
+// sampleBatchEvent is an event of a type, of a batch of three lines.
+func sampleBatchEvent(t disbursement.EventType) disbursement.Event {
+	b := disbursement.Batch{
+		ID: "dsb_06gvsbc8s8005g6dk23laobls1sakuhnf3qrqno", TenantID: "018f0000-0000-7000-8000-000000000001", BatchRef: "SALAIRES-2026-11", Revision: 1,
+		Currency: "XAF", Status: disbursement.StatusReleasing, Count: 3, Sum: 640_000, Sequence: 9,
+		Lines: disbursement.Totals{Sent: disbursement.Total{Count: 1, Sum: 200_000}, Paid: disbursement.Total{Count: 2, Sum: 440_000}},
+	}
+	line := disbursement.Line{LineKey: disbursement.LineKey{Batch: b.ID, Position: 2}, Ref: "AGENT-000173", Amount: 200_000, Attempt: 1}
+	e := disbursement.Event{ID: "5b0c2f9e3d7148a6b1c4e8d2f6a90713", Type: t, TenantID: b.TenantID, Batch: &b, At: sampleAt}
+	switch t { //nolint:exhaustive // the others are no webhooks
+	case disbursement.EventDone:
+		b.Status, b.Sequence = disbursement.StatusDone, 11
+		b.Lines.Sent, b.Lines.Refused = disbursement.Total{}, b.Lines.Sent
+	case disbursement.EventLineRefused:
+		e.Lines, e.Detail = []disbursement.Line{line}, map[string]string{disbursement.DetailReason: "PAYEE_NOT_FOUND"}
+		b.Lines.Sent, b.Lines.Refused = disbursement.Total{}, b.Lines.Sent
+	case disbursement.EventLineReturned:
+		e.Lines = []disbursement.Line{line}
+		b.Status, b.Sequence = disbursement.StatusDone, 12
+		b.Lines.Sent, b.Lines.Returned = disbursement.Total{}, b.Lines.Sent
+	}
+	return e
+}
+
+// bodies returns what writes the body of each webhook's sample, by the webhook's name, as package payload writes the real
+// ones.
+func bodies() map[string]func() ([]byte, error) {
+	out := map[string]func() ([]byte, error){}
+	for _, t := range checkout.EventTypes() {
+		if t.Webhook() {
+			out[string(t)] = func() ([]byte, error) { return payload.Webhook(sampleEvent(t)) }
+		}
+	}
+	for _, t := range disbursement.EventTypes() {
+		if name := t.Webhook(); name != "" {
+			out[name] = func() ([]byte, error) {
+				return payload.BatchWebhook(sampleBatchEvent(t), "018f0000-0000-7000-8000-00000000000a")
+			}
+		}
+	}
+	return out
+}
+
+// sampleBody returns the body of a webhook, indented. One that the service does not send is an error.
+func sampleBody(name string) (string, error) {
+	write, ok := bodies()[name]
+	if !ok {
+		return "", fmt.Errorf("the OpenAPI file has the webhook %s, which the service does not send", name)
+	}
+	body, err := write()
 	if err != nil {
-		return "", fmt.Errorf("writing the sample of %s: %w", t, err)
+		return "", fmt.Errorf("writing the sample of %s: %w", name, err)
 	}
 	var b bytes.Buffer
 	if err := json.Indent(&b, body, "", "  "); err != nil {
-		return "", fmt.Errorf("writing the sample of %s: %w", t, err)
+		return "", fmt.Errorf("writing the sample of %s: %w", name, err)
 	}
 	return b.String(), nil
 }
@@ -75,26 +124,17 @@ func sampleBody(t checkout.EventType) (string, error) {
 // events returns the webhooks of the reference with their samples. A webhook that the
 // service does not send is an error, and so is one that the reference lacks.
 func events(hooks []hook) (out []event, err error) {
-	known := map[checkout.EventType]bool{}
-	for _, t := range checkout.EventTypes() {
-		known[t] = t.Webhook()
-	}
+	sent := bodies()
 	for _, h := range hooks {
-		t := checkout.EventType(h.Event)
-		if !known[t] {
-			return nil, fmt.Errorf("the OpenAPI file has the webhook %s, which the service does not send", t)
-		}
-		delete(known, t)
-		sample, err := sampleBody(t)
+		delete(sent, h.Event)
+		sample, err := sampleBody(h.Event)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, event{hook: h, Sample: sample})
 	}
-	for t, missing := range known {
-		if missing {
-			return nil, fmt.Errorf("the OpenAPI file lacks the webhook %s", t)
-		}
+	if missing := slices.Sorted(maps.Keys(sent)); len(missing) > 0 {
+		return nil, fmt.Errorf("the OpenAPI file lacks the webhook %s", missing[0])
 	}
 	return out, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"quittance/checkout"
 	"quittance/ingress/staff"
 	"quittance/internal/deliveries"
 	"quittance/internal/identity"
@@ -186,7 +187,7 @@ func (v *visit) deliveryGrid(caption string, list []deliveries.Delivery) staff.G
 	g := staff.Grid{Caption: caption, Heads: []string{w.Occurred, w.Event, w.State, w.Calls, w.LastAnswer}}
 	for _, d := range list {
 		first := staff.Cell{Text: v.At(d.OccurredAt)}
-		if d.SessionID != "" {
+		if strings.HasPrefix(d.SessionID, checkout.PrefixSession) { // not a batch
 			first.URL = v.paymentURL(d.SessionID)
 		}
 		g.Rows = append(g.Rows, []staff.Cell{first, {Text: d.Event, Class: "code", More: said(v.w.DeliveryKinds, d.Kind)}, {Text: said(v.w.DeliveryStates, d.State)}, {Text: strconv.Itoa(d.Attempts)}, {Text: dash(answer(d))}})

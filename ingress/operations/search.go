@@ -67,14 +67,14 @@ func isContact(term string) bool {
 	return phone == nil || email == nil || strings.Contains(term, "@") || strings.HasPrefix(term, "+")
 }
 
-// searchDelivery leads to the payment of a delivery.
+// searchDelivery leads to the payment of a delivery. Those about batches have none.
 func (v *visit) searchDelivery(id string) {
 	d, _, err := v.o.cfg.Deliveries.Show(v.Context(), id)
 	if err != nil {
 		v.unknownOr(err, "searching a delivery")
 		return
 	}
-	if d.SessionID == "" || !v.Acting.Sees(d.TenantID) {
+	if !strings.HasPrefix(d.SessionID, checkout.PrefixSession) || !v.Acting.Sees(d.TenantID) {
 		v.nothing(http.StatusNotFound, v.w.Search.None)
 		return
 	}

@@ -2,6 +2,7 @@ package deliveries
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,8 @@ type Registration struct {
 	// not quittance.Notification. Errors wrap schemas.ErrUndecodable, or say that the schema
 	// registry is away. Nil: the records are, and the Directory names their destinations.
 	Plan func(codec *schemas.Codec, value []byte) ([]record.Delivery, error)
+	// Sources are further topics that the planner reads.
+	Sources []Source
 	// Suspends is true when destinations of the kind can be suspended: by 410 Gone,
 	// by five days without a success, or by an operator.
 	Suspends bool
@@ -45,6 +48,16 @@ type Registration struct {
 	// Entries returns the destinations in a directory of the registry; nil for a kind whose
 	// destinations are not configured.
 	Entries func(dir registry.Directory) []Entry
+}
+
+// Source is a topic of events whose writer knows no application. The planner makes the notifications of its records, and
+// proves their bodies as the writer of Notifications does: it reads what the writer alone can write.
+type Source struct {
+	// Topic lacks the installation's prefix.
+	Topic string
+	// Notifications returns the notifications of a record, without a proof; none for most records. The same record has the
+	// same notifications as long as the same application gets them. Errors are as those of Registration.Plan.
+	Notifications func(codec *schemas.Codec, value []byte) ([]*record.Notification, error)
 }
 
 // Entry is a destination as operators see it.
@@ -98,9 +111,27 @@ type Stage struct {
 	Topic, Group string
 }
 
-// Planning returns the stage that turns notifications into deliveries.
+// Planning returns the stage that turns notifications into deliveries. Its group reads the Sources, too.
 func (r Registration) Planning() Stage {
 	return Stage{Topic: r.Notifications, Group: string(r.Kind) + "-planner"}
+}
+
+// Planned returns the topics that the group of Planning reads.
+func (r Registration) Planned() []string {
+	topics := []string{r.Notifications}
+	for _, s := range r.Sources {
+		topics = append(topics, s.Topic)
+	}
+	return topics
+}
+
+// source finds a source by its topic.
+func (r Registration) source(topic string) (Source, bool) {
+	i := slices.IndexFunc(r.Sources, func(s Source) bool { return s.Topic == topic })
+	if i < 0 {
+		return Source{}, false
+	}
+	return r.Sources[i], true
 }
 
 // Sending returns the stage that sends deliveries.

@@ -27,7 +27,7 @@ const (
 	reasonReplayed = "replayed"
 )
 
-// Replay describes a replay of notifications. All fields except FromEvents, Only, SessionIDs,
+// Replay describes a replay of notifications. All fields except FromEvents, Source, Only, SessionIDs,
 // EventID, Redelivery, DryRun and Progress are required.
 type Replay struct {
 	Kafka kafka.Config
@@ -37,6 +37,9 @@ type Replay struct {
 	// ever. Only kinds that confirm payments have it. The deliveries have the same ids and
 	// the same bodies.
 	FromEvents bool
+	// Source is the topic of one of the kind's Sources, of which the notifications are made again; empty: the kind's
+	// notifications are read.
+	Source string
 	// Since (inclusive) and Until (exclusive) bound the time at which the notifications
 	// were written, by the broker's clock.
 	Since, Until time.Time
@@ -105,6 +108,9 @@ func (s *Store) Replay(ctx context.Context, actor operation.Actor, cfg Replay) (
 	}
 	if cfg.FromEvents && !kind.Confirms {
 		return Replayed{}, fmt.Errorf("%s deliveries are not made from %s", kind.Kind, schemas.TopicEvents)
+	}
+	if _, ok := kind.source(cfg.Source); cfg.Source != "" && !ok {
+		return Replayed{}, fmt.Errorf("%s deliveries are not made from %s", kind.Kind, cfg.Source)
 	}
 	r := &replay{Replay: cfg, store: s, actor: actor, kind: kind, underWay: map[string]struct{}{}, unplanned: map[string]struct{}{}, reversed: map[string]struct{}{}}
 

@@ -1,6 +1,7 @@
 package deliveries
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ import (
 // source returns the topic to replay and the spans of its records. It leaves out what the
 // planner has not planned yet: the planner makes these deliveries.
 func (r *replay) source(ctx context.Context, adm *kadm.Client) (topic string, spans map[int32]kafka.Span, err error) {
-	notifications, planner := r.Kafka.Prefix+r.kind.Notifications, r.Kafka.Prefix+r.kind.Planning().Group
+	notifications, planner := r.Kafka.Prefix+cmp.Or(r.Source, r.kind.Notifications), r.Kafka.Prefix+r.kind.Planning().Group
 	topic = notifications
 	if r.FromEvents {
 		topic = r.Kafka.Prefix + schemas.TopicEvents
@@ -116,6 +117,9 @@ func (r *replay) findReversed(ctx context.Context) error {
 
 // notifications returns the notifications of a record.
 func (r *replay) notifications(rec *kgo.Record) ([]*record.Notification, error) {
+	if s, ok := r.kind.source(r.Source); ok {
+		return s.Notifications(r.Codec, rec.Value)
+	}
 	if !r.FromEvents {
 		var n record.Notification
 		return []*record.Notification{&n}, r.Codec.Decode(rec.Value, &n)

@@ -315,6 +315,27 @@ func (s *Store) steps(ctx context.Context, condition string, args ...any) (out [
 	return out, nil
 }
 
+// Paused returns by mode (true is live) since when the account has been paused that is paused longest, of those of agencies
+// with a batch that pays and is not held, UTC. A mode without such an account is missing.
+func (s *Store) Paused(ctx context.Context) (since map[bool]time.Time, err error) {
+	rows, _ := s.pool.Query(ctx, `
+		SELECT livemode, min(at) FROM (
+			SELECT DISTINCT ON (b.tenant_id, b.livemode, s.detail->>'account') b.tenant_id, b.livemode, s.type, s.at
+			FROM disbursement_steps s JOIN disbursement_batches b ON b.id = s.batch
+			WHERE s.type IN ('account.paused', 'account.open')
+			ORDER BY b.tenant_id, b.livemode, s.detail->>'account', s."offset" DESC) last
+		WHERE type = 'account.paused' AND EXISTS (
+			SELECT FROM disbursement_batches w WHERE w.tenant_id = last.tenant_id AND w.livemode = last.livemode AND w.status = 'releasing' AND NOT w.held)
+		GROUP BY livemode`) // the rows carry its error
+	since = map[bool]time.Time{}
+	var live bool
+	var at time.Time
+	if _, err = pgx.ForEachRow(rows, []any{&live, &at}, func() error { since[live] = at.UTC(); return nil }); err != nil {
+		return nil, fmt.Errorf("reading which accounts are paused: %w", err)
+	}
+	return since, nil
+}
+
 // Agency returns what is known of an agency in a mode, and its roster. Both are zero for an agency that has none.
 func (s *Store) Agency(ctx context.Context, tenantID string, live bool) (a disbursement.Agency, r disbursement.Roster, err error) {
 	rows, _ := s.pool.Query(ctx, `SELECT part, snapshot FROM disbursement_agencies WHERE tenant_id = $1 AND part IN ($2, $3)`, tenantID, disbursement.Mode(live), partRoster) // the rows carry its error

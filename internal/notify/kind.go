@@ -38,6 +38,9 @@ type Kind struct {
 	// those about money, and digests of staff. Without it such a message lapses. Neither holds
 	// for a kind with Once.
 	Money bool
+	// Unbound messages are to staff about what they decide. The limits of addresses do not bind them, and they do not count
+	// there: otherwise many messages about one thing would delay the one about another that somebody wants unseen.
+	Unbound bool
 	// OfPayment makes a message lapse when the money of its session was given back meanwhile.
 	OfPayment bool
 	// Retries are the delays before the second attempt and those after it. When they are used
@@ -187,6 +190,68 @@ var PeriodClosed = Kind{
 	Life: 7 * 24 * time.Hour, Money: true, Retries: []time.Duration{time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour, 48 * time.Hour},
 }
 
+// aboutBatch returns a kind of e-mails to staff about a disbursement batch (docs/design/disbursement.md, "Webhooks and
+// notices"): its id ("batch") and its agency's "reference", the "count" of its lines and their sum ("amount"). None says
+// anything of a payee.
+func aboutBatch(name string, more ...string) Kind {
+	return Kind{
+		Name: name, Version: 1, Channels: []provider.Channel{provider.ChannelEmail},
+		Variables: append([]string{VariableAgency, VariableBatch, VariableReference, VariableCount, VariableAmount}, more...),
+		Samples:   batchSamples(more...), Life: 3 * 24 * time.Hour, Unbound: true, Retries: StaffDigest.Retries,
+	}
+}
+
+// batchSamples returns the samples of a kind about a batch with further variables.
+func batchSamples(more ...string) map[string]string {
+	all := map[string]string{
+		VariableDate: "30/11/2026 15:30", VariableReason: "a person or a passkey of its approvers was revoked", VariableAccount: "mtn",
+		VariableDetails: "Lignes payées : 99 999 (9 007 199 254 740 990 FCFA)\nLignes refusées : 1 (1 FCFA)",
+	}
+	out := map[string]string{
+		VariableAgency: "Direction générale des impôts et des domaines", VariableBatch: "dsb_06gvsbc8s8005g6dk23laobls1sakuhnf3qrqno0000000000", VariableReference: "SALAIRES-2026-11",
+		VariableCount: "100000", VariableAmount: "9 007 199 254 740 991 FCFA",
+	}
+	for _, name := range more {
+		out[name] = all[name]
+	}
+	return out
+}
+
+// The kinds of what staff are told of batches. BatchToApprove goes to those whose approval a batch waits for, until "date".
+// The others go to whoever prepared the batch and to those whom the agency's policy names; BatchHeld, with its "reason",
+// also to approvers when the service holds the batch. BatchDone has "details", a line for each status of lines.
+// BatchUnfunded says that a payout "account" pays nothing for want of funds.
+var (
+	BatchToApprove = aboutBatch("batch_to_approve", VariableDate)
+	BatchApproved  = aboutBatch("batch_approved")
+	BatchRejected  = aboutBatch("batch_rejected")
+	BatchExpired   = aboutBatch("batch_expired")
+	BatchHeld      = aboutBatch("batch_held", VariableReason)
+	BatchDone      = aboutBatch("batch_done", VariableDetails)
+	BatchUnfunded  = aboutBatch("batch_unfunded", VariableAccount)
+)
+
+// aboutSigning returns a kind of e-mails to those whom an agency's policy names, about a change of who signs or of what is
+// demanded.
+func aboutSigning(name string, more ...string) Kind {
+	k := Kind{
+		Name: name, Version: 1, Channels: []provider.Channel{provider.ChannelEmail}, Variables: append([]string{VariableAgency}, more...),
+		Samples: map[string]string{VariableAgency: "Direction générale des impôts et des domaines"}, Life: 3 * 24 * time.Hour, Unbound: true, Retries: StaffDigest.Retries,
+	}
+	for _, name := range more {
+		k.Samples[name] = map[string]string{VariableDate: "30/11/2026 15:30", VariableCount: "12"}[name]
+	}
+	return k
+}
+
+// The kinds of what staff are told of the rules and the people of batches: another policy, with its number ("count"), and
+// other people work from "date"; a revocation works at once.
+var (
+	BatchPolicy  = aboutSigning("batch_policy", VariableCount, VariableDate)
+	BatchPeople  = aboutSigning("batch_people", VariableDate)
+	BatchRevoked = aboutSigning("batch_revoked")
+)
+
 // The variables of the kinds. An amount has its currency; a date is that of Brazzaville.
 const (
 	VariableCode      = "code"
@@ -210,6 +275,9 @@ const (
 	VariableOperatorList = "operator_list"
 	// Of StaffAdded and StaffPasskeys.
 	VariablePeople = "people"
+	// Of kinds about batches.
+	VariableBatch  = "batch"
+	VariableReason = "reason"
 	// Of PeriodClosed.
 	VariableAccount   = "account"
 	VariableRoot      = "root"
@@ -223,7 +291,10 @@ const (
 
 // Kinds lists all kinds. A further kind is one line here, and its templates.
 func Kinds() []Kind {
-	return []Kind{SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, PartlyReversed, Refunded, DueReminder, StaffDigest, StaffAdded, StaffPasskeys, PeriodClosed}
+	return []Kind{
+		SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, PartlyReversed, Refunded, DueReminder, StaffDigest, StaffAdded, StaffPasskeys, PeriodClosed,
+		BatchToApprove, BatchApproved, BatchRejected, BatchExpired, BatchHeld, BatchDone, BatchUnfunded, BatchPolicy, BatchPeople, BatchRevoked,
+	}
 }
 
 // KindOf finds a kind by its name.

@@ -32,18 +32,26 @@ type Templates struct {
 	texts *template.Template
 	base  string // the service's address, without a slash at the end
 	host  string
+	staff string // where staff reach their pages, without a slash at the end; empty if not known
 }
 
-// NewTemplates reads the texts of a service at an address, to which their links lead. It
-// checks the present version of every kind: that its texts exist in every language, have no
+// NewTemplates reads the texts of a service at an address, to which their links lead. Those to staff lead to their pages at
+// staffURL; if it is empty, they have no link. It checks the present version of every kind: that its texts exist in every language, have no
 // other link, and, where the kind promises it, that an SMS takes one segment, which a long
 // name of the host can prevent.
-func NewTemplates(publicURL string) (*Templates, error) {
+func NewTemplates(publicURL, staffURL string) (*Templates, error) {
 	u, err := url.Parse(strings.TrimRight(publicURL, "/"))
 	if err != nil || u.Host == "" {
 		return nil, errors.New("the address of the service must be one such as https://pay.example")
 	}
 	t := &Templates{base: u.String(), host: u.Host}
+	if staffURL != "" {
+		s, err := url.Parse(strings.TrimRight(staffURL, "/"))
+		if err != nil || s.Host == "" {
+			return nil, errors.New("the address of the pages of staff must be one such as https://staff.example")
+		}
+		t.staff = s.String()
+	}
 	if t.texts, err = template.New("").Option("missingkey=error").ParseFS(files, "templates/*"); err != nil {
 		return nil, fmt.Errorf("reading the texts of messages: %w", err)
 	}
@@ -88,6 +96,12 @@ func WithoutLinks(text string) string { return link.ReplaceAllString(text, "…"
 // sentence.
 var afterHost = regexp.MustCompile(`^(?:[/?#].*|[.,;:!)]*)$`)
 
+// leads reports whether a link is to an address.
+func leads(found, base string) bool {
+	rest, ours := strings.CutPrefix(found, base)
+	return ours && afterHost.MatchString(rest)
+}
+
 // Render returns a text. name has the version. An unknown locale is the default one. live is
 // false for a message about a test payment, which has to say so. Variables of an SMS are
 // transliterated. The error never has a variable.
@@ -99,7 +113,7 @@ func (t *Templates) Render(name string, channel provider.Channel, locale string,
 	if which == nil {
 		return Text{}, fmt.Errorf("there is no text %s", file(name, channel, locale))
 	}
-	data := map[string]string{"base": t.base, "host": t.host, "test": ""}
+	data := map[string]string{"base": t.base, "host": t.host, "staff": t.staff, "test": ""}
 	if !live {
 		data["test"] = "TEST – "
 	}
@@ -115,7 +129,7 @@ func (t *Templates) Render(name string, channel provider.Channel, locale string,
 	}
 	out := Text{Body: strings.TrimRight(b.String(), "\n")}
 	for _, found := range link.FindAllString(out.Body, -1) {
-		if rest, ours := strings.CutPrefix(found, t.base); !ours || !afterHost.MatchString(rest) {
+		if !leads(found, t.base) && (t.staff == "" || !leads(found, t.staff)) {
 			return Text{}, fmt.Errorf("text %s has a link that is not the service's own", which.Name())
 		}
 	}

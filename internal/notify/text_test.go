@@ -15,7 +15,7 @@ import (
 // with the host's name as long as those of agencies are.
 func TestTexts(t *testing.T) {
 	t.Parallel()
-	texts, err := notify.NewTemplates("https://paiement.finances.gouv.cg/")
+	texts, err := notify.NewTemplates("https://paiement.finances.gouv.cg/", "https://agents.finances.gouv.cg/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,11 +66,11 @@ func TestTextsThatAreRefused(t *testing.T) {
 		"":            "must be one such as",
 		"https://" + strings.Repeat("long.", 12) + "example": "too long",
 	} {
-		if _, err := notify.NewTemplates(address); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := notify.NewTemplates(address, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want it to say %q", address, err, want)
 		}
 	}
-	texts, err := notify.NewTemplates("https://pay.example")
+	texts, err := notify.NewTemplates("https://pay.example", "")
 	if err != nil {
 		t.Fatal(err)
 	}

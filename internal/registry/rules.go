@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"quittance/checkout"
+	"quittance/disbursement"
 	"quittance/internal/address"
 	"quittance/internal/operation"
 )
@@ -32,11 +33,17 @@ func CheckOrigin(raw string) error {
 	return nil
 }
 
-// WebhookEvents lists the events to which an endpoint can subscribe.
+// WebhookEvents lists the events to which an endpoint can subscribe. An endpoint names each event that it gets: one that was
+// registered before an event existed does not get it.
 func WebhookEvents() (events []string) {
 	for _, t := range checkout.EventTypes() {
 		if t.Webhook() {
 			events = append(events, string(t))
+		}
+	}
+	for _, t := range disbursement.EventTypes() {
+		if name := t.Webhook(); name != "" {
+			events = append(events, name)
 		}
 	}
 	return events

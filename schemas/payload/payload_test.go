@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"quittance/checkout"
+	"quittance/disbursement"
 	"quittance/schemas/payload"
 )
 
@@ -70,6 +71,47 @@ func TestBodies(t *testing.T) {
 		got, err := c.body(c.of)
 		if err != nil || string(got) != c.want {
 			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, got, c.want)
+		}
+	}
+}
+
+// Receivers verify and parse these bytes, too. They name no payee.
+func TestBatchBodies(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 4, 5, 6, 7, 8_900_000, time.UTC)
+	b := disbursement.Batch{
+		ID: "dsb_1", BatchRef: "SALARIES-03", Revision: 2, Currency: "XAF", Status: disbursement.StatusDone, Maker: "maker", Count: 7, Sum: 7006, Sequence: 12,
+		Hold:     disbursement.Hold{Reason: "ask Jane Doe, 242060000009", By: "p1", Since: at},
+		Accounts: []disbursement.Funding{{Code: "mtn", Fingerprint: "f-mtn"}},
+	}
+	for n, s := range disbursement.LineStatuses() {
+		*b.Lines.Of(s) = disbursement.Total{Count: n, Sum: int64(1000 + n)}
+	}
+	line := disbursement.Line{LineKey: disbursement.LineKey{Batch: "dsb_1", Position: 4}, Ref: "AGENT-5", Amount: 1000, Attempt: 2, OperatorRef: "op", Sealed: []byte("sealed")}
+	event := func(typ disbursement.EventType, detail map[string]string, lines ...disbursement.Line) disbursement.Event {
+		return disbursement.Event{ID: "0123456789abcdef", Type: typ, TenantID: "agency", Live: true, Batch: &b, Lines: lines, At: at, Detail: detail}
+	}
+	paidBefore := line
+	paidBefore.PaidBy = 1
+	head, batch := `{"event_id":"evt_0123456789abcdef","event":"`, `","api_version":"v1","created_at":"2026-03-04T05:06:07.008Z","livemode":true,"sequence":12,"application_id":"app","tenant_id":"agency","batch":"dsb_1","batch_ref":"SALARIES-03","revision":2,"status":"done","currency":"XAF","counts":{"total":7,"ready":0,"sent":1,"paid":2,"refused":3,"cancelled":4,"returned":5},"sums":{"total":7006,"ready":1000,"sent":1001,"paid":1002,"refused":1003,"cancelled":1004,"returned":1005}`
+	reason := map[string]string{disbursement.DetailReason: "PAYEE_NOT_FOUND", disbursement.DetailBy: "p1"}
+	for name, c := range map[string]struct {
+		of   disbursement.Event
+		want string
+	}{
+		"completed":    {event(disbursement.EventDone, nil), head + "disbursement.completed" + batch + `}`},
+		"held":         {event(disbursement.EventHeld, map[string]string{disbursement.DetailReason: b.Hold.Reason}), head + "disbursement.held" + batch + `}`},
+		"line refused": {event(disbursement.EventLineRefused, reason, line), head + "disbursement.line_refused" + batch + `,"line_ref":"AGENT-5","payout_ref":"` + disbursement.NewAttemptID("dsb_1", 4, 2).PayoutRef() + `","code":"PAYEE_NOT_FOUND"}`},
+		"returned":     {event(disbursement.EventLineReturned, nil, paidBefore), head + "disbursement.line_returned" + batch + `,"line_ref":"AGENT-5","payout_ref":"` + disbursement.NewAttemptID("dsb_1", 4, 1).PayoutRef() + `","code":null}`},
+	} {
+		got, err := payload.BatchWebhook(c.of, "app")
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, got, c.want)
+		}
+	}
+	for _, e := range []disbursement.Event{event(disbursement.EventLinePaid, nil, line), event(disbursement.EventLineRefused, nil), {Type: disbursement.EventHeld}} {
+		if got, err := payload.BatchWebhook(e, "app"); err == nil {
+			t.Errorf("%s has the body %s", e.Type, got)
 		}
 	}
 }

@@ -94,6 +94,64 @@ const (
 	DeliveryStateWaiting   DeliveryState = "waiting"
 )
 
+// Defines values for DisbursementCompletedEventAPIVersion.
+const (
+	DisbursementCompletedEventAPIVersionV1 DisbursementCompletedEventAPIVersion = "v1"
+)
+
+// Defines values for DisbursementCompletedEventEvent.
+const (
+	DisbursementCompletedEventEventDisbursementCompleted DisbursementCompletedEventEvent = "disbursement.completed"
+)
+
+// Defines values for DisbursementFieldsAPIVersion.
+const (
+	DisbursementFieldsAPIVersionV1 DisbursementFieldsAPIVersion = "v1"
+)
+
+// Defines values for DisbursementHeldEventAPIVersion.
+const (
+	DisbursementHeldEventAPIVersionV1 DisbursementHeldEventAPIVersion = "v1"
+)
+
+// Defines values for DisbursementHeldEventEvent.
+const (
+	DisbursementHeldEventEventDisbursementHeld DisbursementHeldEventEvent = "disbursement.held"
+)
+
+// Defines values for DisbursementLineRefusedEventAPIVersion.
+const (
+	DisbursementLineRefusedEventAPIVersionV1 DisbursementLineRefusedEventAPIVersion = "v1"
+)
+
+// Defines values for DisbursementLineRefusedEventEvent.
+const (
+	DisbursementLineRefusedEventEventDisbursementLineRefused DisbursementLineRefusedEventEvent = "disbursement.line_refused"
+)
+
+// Defines values for DisbursementLineReturnedEventAPIVersion.
+const (
+	DisbursementLineReturnedEventAPIVersionV1 DisbursementLineReturnedEventAPIVersion = "v1"
+)
+
+// Defines values for DisbursementLineReturnedEventEvent.
+const (
+	DisbursementLineReturnedEventEventDisbursementLineReturned DisbursementLineReturnedEventEvent = "disbursement.line_returned"
+)
+
+// Defines values for DisbursementStatus.
+const (
+	DisbursementStatusApproved  DisbursementStatus = "approved"
+	DisbursementStatusDiscarded DisbursementStatus = "discarded"
+	DisbursementStatusDone      DisbursementStatus = "done"
+	DisbursementStatusDraft     DisbursementStatus = "draft"
+	DisbursementStatusExpired   DisbursementStatus = "expired"
+	DisbursementStatusRecalled  DisbursementStatus = "recalled"
+	DisbursementStatusRejected  DisbursementStatus = "rejected"
+	DisbursementStatusReleasing DisbursementStatus = "releasing"
+	DisbursementStatusSealed    DisbursementStatus = "sealed"
+)
+
 // Defines values for EventFieldsAPIVersion.
 const (
 	EventFieldsAPIVersionV1 EventFieldsAPIVersion = "v1"
@@ -449,6 +507,271 @@ type Customer struct {
 // the next attempt. queued: the attempt is under way. delivered: your endpoint answered 2xx. exhausted: the last attempt
 // failed. suspended: the endpoint is suspended, and the delivery waits for its resumption.
 type DeliveryState string
+
+// DisbursementCompletedEvent The batch has no line left to pay.
+type DisbursementCompletedEvent struct {
+	APIVersion    DisbursementCompletedEventAPIVersion `json:"api_version"`
+	ApplicationID string                               `json:"application_id"`
+
+	// Batch The batch's id, `dsb_…`.
+	Batch string `json:"batch"`
+
+	// BatchRef The agency's reference of the batch.
+	BatchRef string `json:"batch_ref"`
+
+	// Counts Of all lines of a batch, and by their status: how many they are (`counts`), or the sum of their amounts in minor units
+	// (`sums`).
+	Counts    DisbursementNumbers `json:"counts"`
+	CreatedAt time.Time           `json:"created_at"`
+
+	// Currency ISO 4217.
+	Currency string                          `json:"currency"`
+	Event    DisbursementCompletedEventEvent `json:"event"`
+
+	// EventID `evt_…`; the same as the header `webhook-id`.
+	EventID  string `json:"event_id"`
+	Livemode bool   `json:"livemode"`
+
+	// Revision The number of the batch among those with its `batch_ref`.
+	Revision int   `json:"revision"`
+	Sequence int64 `json:"sequence"`
+
+	// Status The status of a batch: `draft`, `sealed`, `approved`, `releasing` while it pays, `done`, or the end of one that pays
+	// nothing. Statuses may be added.
+	Status DisbursementStatus `json:"status"`
+
+	// Sums Of all lines of a batch, and by their status: how many they are (`counts`), or the sum of their amounts in minor units
+	// (`sums`).
+	Sums     DisbursementNumbers `json:"sums"`
+	TenantID string              `json:"tenant_id"`
+}
+
+// DisbursementCompletedEventAPIVersion defines model for DisbursementCompletedEvent.APIVersion.
+type DisbursementCompletedEventAPIVersion string
+
+// DisbursementCompletedEventEvent defines model for DisbursementCompletedEvent.Event.
+type DisbursementCompletedEventEvent string
+
+// DisbursementFields The fields of every webhook about a batch, beside `event`. `sequence` grows with each event of a batch, also with those
+// that have no webhook, so that you can drop the older of two. No field is about a payee.
+type DisbursementFields struct {
+	APIVersion    DisbursementFieldsAPIVersion `json:"api_version"`
+	ApplicationID string                       `json:"application_id"`
+
+	// Batch The batch's id, `dsb_…`.
+	Batch string `json:"batch"`
+
+	// BatchRef The agency's reference of the batch.
+	BatchRef string `json:"batch_ref"`
+
+	// Counts Of all lines of a batch, and by their status: how many they are (`counts`), or the sum of their amounts in minor units
+	// (`sums`).
+	Counts    DisbursementNumbers `json:"counts"`
+	CreatedAt time.Time           `json:"created_at"`
+
+	// Currency ISO 4217.
+	Currency string `json:"currency"`
+
+	// EventID `evt_…`; the same as the header `webhook-id`.
+	EventID  string `json:"event_id"`
+	Livemode bool   `json:"livemode"`
+
+	// Revision The number of the batch among those with its `batch_ref`.
+	Revision int   `json:"revision"`
+	Sequence int64 `json:"sequence"`
+
+	// Status The status of a batch: `draft`, `sealed`, `approved`, `releasing` while it pays, `done`, or the end of one that pays
+	// nothing. Statuses may be added.
+	Status DisbursementStatus `json:"status"`
+
+	// Sums Of all lines of a batch, and by their status: how many they are (`counts`), or the sum of their amounts in minor units
+	// (`sums`).
+	Sums     DisbursementNumbers `json:"sums"`
+	TenantID string              `json:"tenant_id"`
+}
+
+// DisbursementFieldsAPIVersion defines model for DisbursementFields.APIVersion.
+type DisbursementFieldsAPIVersion string
+
+// DisbursementHeldEvent The batch is held.
+type DisbursementHeldEvent struct {
+	APIVersion    DisbursementHeldEventAPIVersion `json:"api_version"`
+	ApplicationID string                          `json:"application_id"`
+
+	// Batch The batch's id, `dsb_…`.
+	Batch string `json:"batch"`
+
+	// BatchRef The agency's reference of the batch.
+	BatchRef string `json:"batch_ref"`
+
+	// Counts Of all lines of a batch, and by their status: how many they are (`counts`), or the sum of their amounts in minor units
+	// (`sums`).
+	Counts    DisbursementNumbers `json:"counts"`
+	CreatedAt time.Time           `json:"created_at"`
+
+	// Currency ISO 4217.
+	Currency string                     `json:"currency"`
+	Event    DisbursementHeldEventEvent `json:"event"`
+
+	// EventID `evt_…`; the same as the header `webhook-id`.
+	EventID  string `json:"event_id"`
+	Livemode bool   `json:"livemode"`
+
+	// Revision The number of the batch among those with its `batch_ref`.
+	Revision int   `json:"revision"`
+	Sequence int64 `json:"sequence"`
+
+	// Status The status of a batch: `draft`, `sealed`, `approved`, `releasing` while it pays, `done`, or the end of one that pays
+	// nothing. Statuses may be added.
+	Status DisbursementStatus `json:"status"`
+
+	// Sums Of all lines of a batch, and by their status: how many they are (`counts`), or the sum of their amounts in minor units
+	// (`sums`).
+	Sums     DisbursementNumbers `json:"sums"`
+	TenantID string              `json:"tenant_id"`
+}
+
+// DisbursementHeldEventAPIVersion defines model for DisbursementHeldEvent.APIVersion.
+type DisbursementHeldEventAPIVersion string
+
+// DisbursementHeldEventEvent defines model for DisbursementHeldEvent.Event.
+type DisbursementHeldEventEvent string
+
+// DisbursementLine The additional fields of a line.
+type DisbursementLine struct {
+	// Code The operator's code of the reason, if it gave one.
+	Code string `json:"code"`
+
+	// LineRef The agency's reference of the line.
+	LineRef string `json:"line_ref"`
+
+	// PayoutRef The reference of the attempt, `QD…`, which the operator and statements have.
+	PayoutRef string `json:"payout_ref"`
+}
+
+// DisbursementLineRefusedEvent A line was refused.
+type DisbursementLineRefusedEvent struct {
+	APIVersion    DisbursementLineRefusedEventAPIVersion `json:"api_version"`
+	ApplicationID string                                 `json:"application_id"`
+
+	// Batch The batch's id, `dsb_…`.
+	Batch string `json:"batch"`
+
+	// BatchRef The agency's reference of the batch.
+	BatchRef string `json:"batch_ref"`
+
+	// Code The operator's code of the reason, if it gave one.
+	Code string `json:"code"`
+
+	// Counts Of all lines of a batch, and by their status: how many they are (`counts`), or the sum of their amounts in minor units
+	// (`sums`).
+	Counts    DisbursementNumbers `json:"counts"`
+	CreatedAt time.Time           `json:"created_at"`
+
+	// Currency ISO 4217.
+	Currency string                            `json:"currency"`
+	Event    DisbursementLineRefusedEventEvent `json:"event"`
+
+	// EventID `evt_…`; the same as the header `webhook-id`.
+	EventID string `json:"event_id"`
+
+	// LineRef The agency's reference of the line.
+	LineRef  string `json:"line_ref"`
+	Livemode bool   `json:"livemode"`
+
+	// PayoutRef The reference of the attempt, `QD…`, which the operator and statements have.
+	PayoutRef string `json:"payout_ref"`
+
+	// Revision The number of the batch among those with its `batch_ref`.
+	Revision int   `json:"revision"`
+	Sequence int64 `json:"sequence"`
+
+	// Status The status of a batch: `draft`, `sealed`, `approved`, `releasing` while it pays, `done`, or the end of one that pays
+	// nothing. Statuses may be added.
+	Status DisbursementStatus `json:"status"`
+
+	// Sums Of all lines of a batch, and by their status: how many they are (`counts`), or the sum of their amounts in minor units
+	// (`sums`).
+	Sums     DisbursementNumbers `json:"sums"`
+	TenantID string              `json:"tenant_id"`
+}
+
+// DisbursementLineRefusedEventAPIVersion defines model for DisbursementLineRefusedEvent.APIVersion.
+type DisbursementLineRefusedEventAPIVersion string
+
+// DisbursementLineRefusedEventEvent defines model for DisbursementLineRefusedEvent.Event.
+type DisbursementLineRefusedEventEvent string
+
+// DisbursementLineReturnedEvent The money of a line came back.
+type DisbursementLineReturnedEvent struct {
+	APIVersion    DisbursementLineReturnedEventAPIVersion `json:"api_version"`
+	ApplicationID string                                  `json:"application_id"`
+
+	// Batch The batch's id, `dsb_…`.
+	Batch string `json:"batch"`
+
+	// BatchRef The agency's reference of the batch.
+	BatchRef string `json:"batch_ref"`
+
+	// Code The operator's code of the reason, if it gave one.
+	Code string `json:"code"`
+
+	// Counts Of all lines of a batch, and by their status: how many they are (`counts`), or the sum of their amounts in minor units
+	// (`sums`).
+	Counts    DisbursementNumbers `json:"counts"`
+	CreatedAt time.Time           `json:"created_at"`
+
+	// Currency ISO 4217.
+	Currency string                             `json:"currency"`
+	Event    DisbursementLineReturnedEventEvent `json:"event"`
+
+	// EventID `evt_…`; the same as the header `webhook-id`.
+	EventID string `json:"event_id"`
+
+	// LineRef The agency's reference of the line.
+	LineRef  string `json:"line_ref"`
+	Livemode bool   `json:"livemode"`
+
+	// PayoutRef The reference of the attempt, `QD…`, which the operator and statements have.
+	PayoutRef string `json:"payout_ref"`
+
+	// Revision The number of the batch among those with its `batch_ref`.
+	Revision int   `json:"revision"`
+	Sequence int64 `json:"sequence"`
+
+	// Status The status of a batch: `draft`, `sealed`, `approved`, `releasing` while it pays, `done`, or the end of one that pays
+	// nothing. Statuses may be added.
+	Status DisbursementStatus `json:"status"`
+
+	// Sums Of all lines of a batch, and by their status: how many they are (`counts`), or the sum of their amounts in minor units
+	// (`sums`).
+	Sums     DisbursementNumbers `json:"sums"`
+	TenantID string              `json:"tenant_id"`
+}
+
+// DisbursementLineReturnedEventAPIVersion defines model for DisbursementLineReturnedEvent.APIVersion.
+type DisbursementLineReturnedEventAPIVersion string
+
+// DisbursementLineReturnedEventEvent defines model for DisbursementLineReturnedEvent.Event.
+type DisbursementLineReturnedEventEvent string
+
+// DisbursementNumbers Of all lines of a batch, and by their status: how many they are (`counts`), or the sum of their amounts in minor units
+// (`sums`).
+type DisbursementNumbers struct {
+	Cancelled int64 `json:"cancelled"`
+	Paid      int64 `json:"paid"`
+	Ready     int64 `json:"ready"`
+	Refused   int64 `json:"refused"`
+	Returned  int64 `json:"returned"`
+
+	// Sent Asked of the operator and not decided.
+	Sent  int64 `json:"sent"`
+	Total int64 `json:"total"`
+}
+
+// DisbursementStatus The status of a batch: `draft`, `sealed`, `approved`, `releasing` while it pays, `done`, or the end of one that pays
+// nothing. Statuses may be added.
+type DisbursementStatus string
 
 // EventDelivery The delivery of an event to an endpoint.
 type EventDelivery struct {

@@ -34,8 +34,10 @@ type Event struct {
 	// Type is checkout.completed, checkout.failed, …
 	Type string
 	// Data is the whole event: a *CompletedEvent, *FailedEvent, *CancelledEvent,
-	// *ExpiredEvent, *LatePaymentEvent, *ReversedEvent or *PartiallyReversedEvent. It is nil for a type that this
-	// version does not know; ignore such events.
+	// *ExpiredEvent, *LatePaymentEvent, *ReversedEvent or *PartiallyReversedEvent; or, of an endpoint that names events of
+	// disbursement batches, a *DisbursementCompletedEvent, *DisbursementLineRefusedEvent, *DisbursementLineReturnedEvent or
+	// *DisbursementHeldEvent, of which EventFields has only what both kinds of events have. It is nil for a type that
+	// this version does not know; ignore such events.
 	Data any
 }
 
@@ -126,6 +128,14 @@ func decode(body []byte) (Event, error) {
 		e.Data = &ReversedEvent{}
 	case string(PartiallyReversedEventEventCheckoutPartiallyReversed):
 		e.Data = &PartiallyReversedEvent{}
+	case string(DisbursementCompletedEventEventDisbursementCompleted):
+		e.Data = &DisbursementCompletedEvent{}
+	case string(DisbursementLineRefusedEventEventDisbursementLineRefused):
+		e.Data = &DisbursementLineRefusedEvent{}
+	case string(DisbursementLineReturnedEventEventDisbursementLineReturned):
+		e.Data = &DisbursementLineReturnedEvent{}
+	case string(DisbursementHeldEventEventDisbursementHeld):
+		e.Data = &DisbursementHeldEvent{}
 	default:
 		return e, nil
 	}

@@ -22,6 +22,12 @@ const (
 	payment = `,"notice_id":"n","transaction_id":"x","channel":"MOBILE_MONEY","offer_id":"momo","operator_ref":"op","fee_amount":75,"total_amount":5000000075,"completed_at":"2026-11-22T10:15:00.000Z"`
 )
 
+// The fields of an event of a batch, and of one of its lines.
+const (
+	batch = `,"batch":"dsb_1","batch_ref":"R-1","revision":1,"counts":{"total":3,"ready":0,"sent":0,"paid":3,"refused":0,"cancelled":0,"returned":0},"sums":{"total":5000000000,"ready":0,"sent":0,"paid":5000000000,"refused":0,"cancelled":0,"returned":0}`
+	line  = `,"line_ref":"A-1","payout_ref":"QD1","code":"NO"`
+)
+
 func sign(secret, id, timestamp, body string) string {
 	key, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 	mac := hmac.New(sha256.New, key)
@@ -120,7 +126,20 @@ func TestEvents(t *testing.T) {
 				return ok && e.WasCompleted && e.Items[0].Amount == 5_000_000_000
 			},
 		},
-		"checkout.of_2030": {`,"new":1`, func(d any) bool { return d == nil }},
+		"disbursement.completed": {batch, func(d any) bool {
+			e, ok := d.(*quittance.DisbursementCompletedEvent)
+			return ok && e.Batch == "dsb_1" && e.Counts.Total == 3 && e.Sums.Paid == 5_000_000_000
+		}},
+		"disbursement.line_refused": {batch + line, func(d any) bool {
+			e, ok := d.(*quittance.DisbursementLineRefusedEvent)
+			return ok && e.LineRef == "A-1" && e.PayoutRef == "QD1" && e.Code == "NO"
+		}},
+		"disbursement.line_returned": {batch + line, func(d any) bool {
+			e, ok := d.(*quittance.DisbursementLineReturnedEvent)
+			return ok && e.LineRef == "A-1"
+		}},
+		"disbursement.held": {batch, func(d any) bool { e, ok := d.(*quittance.DisbursementHeldEvent); return ok && e.BatchRef == "R-1" }},
+		"checkout.of_2030":  {`,"new":1`, func(d any) bool { return d == nil }},
 	} {
 		body := `{"event":"` + event + `",` + common + c.fields + `}`
 		e, err := r.Verify(headers("evt_1", now, sign(secret, "evt_1", now, body)), []byte(body))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -27,29 +26,38 @@ type PlannerConfig struct {
 	Codec *schemas.Codec
 	// Kind needs its Directory.
 	Kind deliveries.Registration
+	// Bodies proves the bodies of the kind's Sources. It is required if there are any.
+	Bodies origin.MACs
 	// Outcomes signs the outcomes that notifications ask for, with the name of the kind.
 	Outcomes *origin.Signer
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer
 }
 
-// Planner turns each notification into one delivery per destination. It commits
+// Planner turns each notification, and each event of the kind's sources, into one delivery per destination. It commits
 // offsets some time after the acknowledgement of the deliveries. A notification that is
 // planned again gives the same delivery ids. A previous planner may have planned the
 // records that were on a partition before its assignment, without committing them. The
 // planner marks their deliveries, and the worker asks whether they are settled before
 // it sends them.
 type Planner struct {
-	cfg      PlannerConfig
-	source   string
-	target   string
+	cfg    PlannerConfig
+	target string
+	// sources are the kind's, by the full names of their topics.
+	sources  map[string]deliveries.Source
 	consumer *consume.Consumer
 	count    *counters
 
 	mu sync.Mutex
 	// seen is, by partition, the end of the notifications that another planner may have
 	// planned. It lacks partitions whose end is not known yet.
-	seen map[int32]int64
+	seen map[partition]int64
+}
+
+// partition is one of a topic, by its full name.
+type partition struct {
+	topic string
+	id    int32
 }
 
 // headerRepeat marks a delivery that may already be on its topic.
@@ -60,14 +68,19 @@ func NewPlanner(cfg PlannerConfig) (*Planner, error) {
 	if cfg.Codec == nil || cfg.Kind.Directory == nil || cfg.Outcomes == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("delivery planner: Codec, Kind with its Directory, Outcomes, Log and Metrics are required")
 	}
-	planning := cfg.Kind.Planning()
+	if len(cfg.Kind.Sources) > 0 && cfg.Bodies == nil {
+		return nil, fmt.Errorf("delivery planner: Bodies is required for %s, which has sources", cfg.Kind.Kind)
+	}
 	p := &Planner{
-		cfg: cfg, source: cfg.Kafka.Prefix + planning.Topic, target: cfg.Kafka.Prefix + cfg.Kind.Deliveries,
-		count: newCounters(cfg.Metrics, cfg.Kind.Kind), seen: map[int32]int64{},
+		cfg: cfg, target: cfg.Kafka.Prefix + cfg.Kind.Deliveries, sources: map[string]deliveries.Source{},
+		count: newCounters(cfg.Metrics, cfg.Kind.Kind), seen: map[partition]int64{},
+	}
+	for _, s := range cfg.Kind.Sources {
+		p.sources[cfg.Kafka.Prefix+s.Topic] = s
 	}
 	var err error
 	p.consumer, err = consume.New(consume.Config{
-		Kafka: cfg.Kafka, Group: planning.Group, Topics: []string{planning.Topic}, Poison: schemas.TopicPoisonDeliveries,
+		Kafka: cfg.Kafka, Group: cfg.Kind.Planning().Group, Topics: cfg.Kind.Planned(), Poison: schemas.TopicPoisonDeliveries,
 		Assigned: p.forget, Timeout: planWithin, Log: cfg.Log, Poisoned: p.count.poison,
 	})
 	return p, err
@@ -82,17 +95,28 @@ func (p *Planner) Run(ctx context.Context) error {
 	return consume.Batch(ctx, p.consumer, p.decode, p.plan)
 }
 
-// notification is what a record of the source asks for, with the record's place.
+// notification is what a record asks for, with the record's place.
 type notification struct {
-	partition  int32
+	partition  partition
 	offset     int64
 	deliveries []record.Delivery
 	// requested are outcomes without a call.
 	requested []*record.Attempt
+	// none means that the record is of a source and notifies nobody.
+	none bool
 }
 
 func (p *Planner) decode(r *kgo.Record) (notification, error) {
-	out := notification{partition: r.Partition, offset: r.Offset}
+	out := notification{partition: partition{r.Topic, r.Partition}, offset: r.Offset}
+	if s, ok := p.sources[r.Topic]; ok {
+		notifications, err := s.Notifications(p.cfg.Codec, r.Value)
+		for _, n := range notifications {
+			origin.SignBody(p.cfg.Kind.Notifications, n, p.cfg.Bodies)
+			p.address(&out, n)
+		}
+		out.none = len(notifications) == 0
+		return out, err
+	}
 	if p.cfg.Kind.Plan != nil {
 		var err error
 		out.deliveries, err = p.cfg.Kind.Plan(p.cfg.Codec, r.Value)
@@ -102,15 +126,20 @@ func (p *Planner) decode(r *kgo.Record) (notification, error) {
 	if err := p.cfg.Codec.Decode(r.Value, &n); err != nil {
 		return out, err
 	}
-	for _, id := range p.cfg.Kind.Directory.Destinations(&n) {
-		d := deliveries.Plan(p.cfg.Kind.Kind, &n, id)
-		if a := deliveries.Requested(&n, d); a != nil {
+	p.address(&out, &n)
+	return out, nil
+}
+
+// address adds a delivery for each destination of n.
+func (p *Planner) address(out *notification, n *record.Notification) {
+	for _, id := range p.cfg.Kind.Directory.Destinations(n) {
+		d := deliveries.Plan(p.cfg.Kind.Kind, n, id)
+		if a := deliveries.Requested(n, d); a != nil {
 			out.requested = append(out.requested, a)
 		} else {
 			out.deliveries = append(out.deliveries, *d)
 		}
 	}
-	return out, nil
 }
 
 func (p *Planner) plan(ctx context.Context, notifications []notification, moves []consume.Move) error {
@@ -119,7 +148,7 @@ func (p *Planner) plan(ctx context.Context, notifications []notification, moves 
 	repeats := p.repeats(ctx, moves)
 	for i := range notifications {
 		n := &notifications[i]
-		if len(n.deliveries)+len(n.requested) == 0 {
+		if len(n.deliveries)+len(n.requested) == 0 && !n.none {
 			unaddressed++
 		}
 		records, err := p.records(n, repeats)
@@ -142,7 +171,7 @@ func (p *Planner) plan(ctx context.Context, notifications []notification, moves 
 
 // records returns the records of a notification: its deliveries, and the outcomes that it
 // requests. An outcome may be on its topic twice.
-func (p *Planner) records(n *notification, repeats map[int32]int64) (out []*kgo.Record, err error) {
+func (p *Planner) records(n *notification, repeats map[partition]int64) (out []*kgo.Record, err error) {
 	for _, a := range n.requested {
 		value, err := p.cfg.Codec.Encode(a)
 		if err != nil {
@@ -167,29 +196,34 @@ func (p *Planner) records(n *notification, repeats map[int32]int64) (out []*kgo.
 }
 
 // forget deletes what is known of a partition's end. It will be asked for again.
-func (p *Planner) forget(_ string, partition int32) {
+func (p *Planner) forget(topic string, id int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.seen, partition)
+	delete(p.seen, partition{topic, id})
 }
 
 // repeats returns, by partition, the end of the notifications that may have been
 // planned before. Notifications of a missing partition may all have been planned. The
 // end of a partition never falls below the end at its assignment, so a late question
 // marks too many deliveries, never too few.
-func (p *Planner) repeats(ctx context.Context, moves []consume.Move) map[int32]int64 {
+func (p *Planner) repeats(ctx context.Context, moves []consume.Move) map[partition]int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !slices.ContainsFunc(moves, func(m consume.Move) bool { _, ok := p.seen[m.Partition]; return !ok }) {
-		return maps.Clone(p.seen)
-	}
-	ends, err := p.consumer.Ends(ctx, p.source)
-	if err != nil {
-		p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "asking for the ends of notifications; all deliveries of this batch are marked as repetitions", slog.Any("error", err))
-	}
-	for partition, end := range ends {
-		if _, ok := p.seen[partition]; !ok {
-			p.seen[partition] = end
+	asked := map[string]bool{}
+	for _, m := range moves {
+		if _, ok := p.seen[partition{m.Topic, m.Partition}]; ok || asked[m.Topic] {
+			continue
+		}
+		asked[m.Topic] = true
+		ends, err := p.consumer.Ends(ctx, m.Topic)
+		if err != nil {
+			p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "asking for the ends of notifications; their deliveries of this batch are marked as repetitions", slog.String("topic", m.Topic), slog.Any("error", err))
+		}
+		for id, end := range ends {
+			at := partition{m.Topic, id}
+			if _, ok := p.seen[at]; !ok {
+				p.seen[at] = end
+			}
 		}
 	}
 	return maps.Clone(p.seen)

@@ -404,7 +404,7 @@ func (p *Policy) accepted(ctx context.Context, m *record.Message, kind notify.Ki
 	case !kind.Once:
 		p.note(ctx, m, p.cfg.Sends.Accepted(ctx, m.MessageID, now))
 	}
-	if !kind.Once {
+	if !kind.Once && !kind.Unbound {
 		p.note(ctx, m, p.cfg.Addresses.Sent(ctx, m.DestinationID, reporting, now))
 	}
 }
@@ -478,7 +478,7 @@ func (p *Policy) admit(ctx context.Context, m *record.Message, kind notify.Kind,
 		return p.database(ctx, err), 0
 	case a.Suppressed:
 		return faultSuppressed, 0
-	case !a.FreeAt.IsZero():
+	case !a.FreeAt.IsZero() && !kind.Unbound:
 		return faultLimited, a.FreeAt.Sub(now)
 	}
 	return "", 0

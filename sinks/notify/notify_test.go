@@ -42,6 +42,8 @@ const (
 	number  = "+242 06 600 00 01"
 	arrived = "242066000001"
 	host    = "https://pay.example"
+	// staffHost is where staff reach their pages.
+	staffHost = "https://staff.example"
 )
 
 // world is an installation that sends messages to the simulators.
@@ -143,7 +145,7 @@ func (w *world) open(channel provider.Channel, address string, timeout time.Dura
 
 func (w *world) config() delivery.WorkerConfig {
 	w.t.Helper()
-	texts, err := messages.NewTemplates(host)
+	texts, err := messages.NewTemplates(host, staffHost)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
 
 	"quittance/disbursement"
 	"quittance/internal/disbursements"
@@ -18,10 +18,12 @@ import (
 	"quittance/schemas"
 )
 
-// BatchesConfig configures Batches. All fields are required.
+// BatchesConfig configures Batches. All fields are required but Now.
 type BatchesConfig struct {
-	Kafka   kafka.Config
-	Store   *disbursements.Store
+	Kafka kafka.Config
+	Store *disbursements.Store
+	// Now is the service's clock; nil: the machine's.
+	Now     func() time.Time
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 }
@@ -35,25 +37,35 @@ type Batches struct {
 	consumer *consume.Consumer
 	types    *prometheus.CounterVec
 	cases    *prometheus.GaugeVec
+	paused   *prometheus.GaugeVec // mode
 }
 
-// countEvery is the time between two counts of open cases.
-const countEvery = 30 * time.Second
+// lookEvery is the time between two looks at open cases and at the accounts that are paused.
+const lookEvery = 30 * time.Second
 
 // NewBatches makes the sink. It connects when it runs.
 func NewBatches(cfg BatchesConfig) (*Batches, error) {
 	if cfg.Store == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("read model of batches: Store, Log and Metrics are required")
 	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
 	with := promauto.With(cfg.Metrics)
 	b := &Batches{
 		cfg: cfg,
+		paused: with.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "quittance_disbursement_account_paused_seconds", Help: "How long the payout account pays nothing that is paused longest, of agencies with a batch that pays, by mode (test, live); 0 when there is none. Every instance reports the same.",
+		}, []string{"mode"}),
 		types: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_disbursement_events_total", Help: "Events of disbursement batches by type and mode (test, live), counted when the read model has them.",
 		}, []string{"event", "mode"}),
 		cases: with.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "quittance_disbursement_cases_open", Help: "Lines of batches with an open case, and batches that are held, by kind of the case.",
 		}, []string{"kind"}),
+	}
+	for _, mode := range []string{modeTest, modeLive} {
+		b.paused.WithLabelValues(mode)
 	}
 	for _, t := range disbursement.EventTypes() {
 		b.types.WithLabelValues(string(t), modeTest)
@@ -82,33 +94,45 @@ func NewBatches(cfg BatchesConfig) (*Batches, error) {
 // Run applies events until ctx ends, then returns nil. While Kafka or Postgres is unavailable it waits. It returns an error
 // only when it could not begin.
 func (b *Batches) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	var counting sync.WaitGroup
-	counting.Go(func() { b.count(ctx) })
-	defer counting.Wait()
-	defer cancel()
-	return consume.Batch(ctx, b.consumer, func(rec *kgo.Record) (disbursements.Happened, error) {
-		return b.cfg.Store.Read(rec.Value, rec.Partition, rec.Offset)
-	}, b.apply)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { b.watch(ctx); return nil })
+	group.Go(func() error {
+		return consume.Batch(ctx, b.consumer, func(rec *kgo.Record) (disbursements.Happened, error) {
+			return b.cfg.Store.Read(rec.Value, rec.Partition, rec.Offset)
+		}, b.apply)
+	})
+	return group.Wait()
 }
 
-// count counts open cases until ctx ends. A count that fails is made again.
+// watch counts open cases and measures how long accounts have been paused, until ctx ends. While Postgres is away the last values stay.
+func (b *Batches) watch(ctx context.Context) {
+	for ok := true; ok; ok = consume.Sleep(ctx, lookEvery) {
+		b.count(ctx)
+		since, err := b.cfg.Store.Paused(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				b.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "it is not known which payout accounts are paused; it is tried again", slog.Any("error", err))
+			}
+			continue
+		}
+		for live, mode := range map[bool]string{false: modeTest, true: modeLive} {
+			age := 0.0
+			if at, paused := since[live]; paused {
+				age = max(0, b.cfg.Now().Sub(at).Seconds())
+			}
+			b.paused.WithLabelValues(mode).Set(age)
+		}
+	}
+}
+
+// count counts the open cases. While Postgres is away the last values stay.
 func (b *Batches) count(ctx context.Context) {
-	tick := time.NewTicker(countEvery)
-	defer tick.Stop()
-	for {
-		open, err := b.cfg.Store.OpenCases(ctx)
-		if err != nil && ctx.Err() == nil {
-			b.cfg.Log.Warn("cases of batches were not counted", slog.Any("error", err))
-		}
-		for kind, n := range open {
-			b.cases.WithLabelValues(kind).Set(float64(n))
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	open, err := b.cfg.Store.OpenCases(ctx)
+	if err != nil && ctx.Err() == nil {
+		b.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "cases of batches are not counted; it is tried again", slog.Any("error", err))
+	}
+	for kind, n := range open {
+		b.cases.WithLabelValues(kind).Set(float64(n))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quittance/disbursement"
+	"quittance/disbursement/digest"
 	"quittance/internal/disbursements"
 	processor "quittance/processors/disbursement"
 	"quittance/sinks/readmodel"
@@ -127,4 +128,57 @@ func TestBatchesInTheReadModel(t *testing.T) {
 		return err == nil && len(p) > 0 && caughtUp()
 	})
 	check()
+}
+
+// An account is paused from its first refusal for want of funds until it pays, for as long as a batch waits.
+func TestPausedAccounts(t *testing.T) {
+	t.Parallel()
+	i := payouts.Install(t)
+	i.Process()
+	_, pool := servers.Database(t)
+	store, metrics := disbursements.NewStore(pool, i.Codec), prometheus.NewRegistry()
+	b, err := readmodel.NewBatches(readmodel.BatchesConfig{Kafka: i.Kafka, Store: store, Now: i.Now, Log: servers.Logger(t), Metrics: metrics})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	}()
+	i.Agency()
+	batch := i.Released("dsb_1", payroll.Line("line-a", "mtn", "", 1000), payroll.Line("line-b", "mtn", "", 2000))
+	await.Until(t, "the lines are sent", func() bool {
+		got, _ := store.Batch(t.Context(), disbursements.Scope{}, batch.ID)
+		return got.Lines.Sent.Count == 2
+	})
+	since := func() map[bool]time.Time {
+		t.Helper()
+		got, err := store.Paused(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if got := since(); len(got) != 0 {
+		t.Errorf("before: %v", got)
+	}
+	word := func(w disbursement.Word) {
+		t.Helper()
+		w.Attempt, w.Try, w.Source = 1, 1, disbursement.FromEnquiry
+		i.OK(processor.SenderDisburse, batch.ID, w)
+	}
+	word(disbursement.Word{Position: 0, Kind: disbursement.WordNoFunds, Code: "EMPTY"})
+	await.Until(t, "the account is paused", func() bool { return len(since()) == 1 })
+	if at, ok := since()[false]; !ok || i.Now().Sub(at) > time.Minute || at.After(i.Now()) {
+		t.Errorf("paused since %v", since())
+	}
+	held := i.OK(processor.SenderOperator, batch.ID, disbursement.SetHold{By: "cleo", Reason: "a doubt"})
+	await.Until(t, "nothing waits for the account", func() bool { return len(since()) == 0 })
+	i.OK(processor.SenderOffice, batch.ID, disbursement.Lift{Signed: [2]disbursement.Signed{payroll.Step(batch.Digest, "ben", held.Holds, digest.Resume), payroll.Step(batch.Digest, "cleo", held.Holds, digest.Resume)}})
+	await.Until(t, "the batch waits again", func() bool { return len(since()) == 1 })
 }

@@ -106,15 +106,14 @@ func (s *Schedule) untried(ctx context.Context, adm *kadm.Client) (map[deliverie
 	defer cancel()
 	out := map[deliveries.Kind]time.Time{}
 	for _, kind := range s.cfg.Deliveries.Kinds() {
-		planning := kind.Planning()
-		for _, stage := range []deliveries.Stage{planning, kind.Sending()} {
+		for _, stage := range stages(kind) {
 			topic := s.cfg.Kafka.Prefix + stage.Topic
 			spans, err := kafka.Unsettled(ctx, adm, topic, s.cfg.Kafka.Prefix+stage.Group)
 			if err != nil {
 				return nil, err
 			}
 			err = s.cfg.Kafka.Read(ctx, topic, spans, nil, func(r *kgo.Record) (bool, error) {
-				at, ok := untriedSince(s.cfg.Codec, stage == planning, r.Value)
+				at, ok := stage.since(s.cfg.Codec, r.Value)
 				if ok {
 					out[kind.Kind] = earlier(out[kind.Kind], at)
 				}
@@ -128,18 +127,38 @@ func (s *Schedule) untried(ctx context.Context, adm *kadm.Client) (map[deliverie
 	return out, nil
 }
 
-// untriedSince returns the time of the event of a notification, or of a delivery that a
-// planner has written. It returns false for a delivery that the schedule has written,
-// because its row is counted, and for a record that cannot be decoded.
-func untriedSince(codec *schemas.Codec, notification bool, value []byte) (time.Time, bool) {
-	if notification {
-		var n record.Notification
-		err := codec.Decode(value, &n)
-		return n.OccurredAt, err == nil
+// untriedStage is a stage with what reads the time of its records' events. since returns false for a record that notifies
+// nobody, for a delivery that the schedule has written, because its row is counted, and for a record that cannot be
+// decoded.
+type untriedStage struct {
+	deliveries.Stage
+	since func(codec *schemas.Codec, value []byte) (time.Time, bool)
+}
+
+// stages returns the stages of a kind, one for each topic.
+func stages(kind deliveries.Registration) []untriedStage {
+	out := []untriedStage{
+		{kind.Planning(), func(codec *schemas.Codec, value []byte) (time.Time, bool) {
+			var n record.Notification
+			err := codec.Decode(value, &n)
+			return n.OccurredAt, err == nil
+		}},
+		{kind.Sending(), func(codec *schemas.Codec, value []byte) (time.Time, bool) {
+			var d record.Delivery
+			err := codec.Decode(value, &d)
+			return d.OccurredAt, err == nil && d.Round == 0
+		}},
 	}
-	var d record.Delivery
-	err := codec.Decode(value, &d)
-	return d.OccurredAt, err == nil && d.Round == 0
+	for _, s := range kind.Sources {
+		out = append(out, untriedStage{deliveries.Stage{Topic: s.Topic, Group: kind.Planning().Group}, func(codec *schemas.Codec, value []byte) (time.Time, bool) {
+			notifications, err := s.Notifications(codec, value)
+			if err != nil || len(notifications) == 0 {
+				return time.Time{}, false
+			}
+			return notifications[0].OccurredAt, true
+		}})
+	}
+	return out
 }
 
 // earlier returns the earlier of two times. The zero time counts as missing.

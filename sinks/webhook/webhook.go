@@ -41,6 +41,8 @@ type Endpoints interface {
 	Endpoints(applicationID string, platform, live bool, event string) []registry.WebhookEndpoint
 	// Endpoint finds an endpoint by its id; false when there is none.
 	Endpoint(id string) (registry.WebhookEndpoint, bool)
+	// IntegratorOf finds the integrator's application of an agency; false when there is none.
+	IntegratorOf(agencyID string) (registry.Application, bool)
 }
 
 // Config configures a Policy. Endpoints and Now are required.
@@ -65,6 +67,7 @@ const Kind deliveries.Kind = "webhook"
 func Registration(endpoints Endpoints) deliveries.Registration {
 	r := deliveries.Registration{
 		Kind: Kind, Notifications: schemas.TopicWebhooks, Deliveries: schemas.TopicWebhooksDeliveries, Suspends: true, Redelivers: true,
+		Sources: []deliveries.Source{{Topic: schemas.Disbursement.Events, Notifications: batches{endpoints}.notifications}},
 		Entries: func(dir registry.Directory) (entries []deliveries.Entry) {
 			for _, e := range dir.Endpoints {
 				entries = append(entries, entry(e))

@@ -74,6 +74,14 @@ func (e *endpoints) Endpoints(application string, platform, _ bool, _ string) []
 	return out
 }
 
+// IntegratorOf returns the application that has the agency's name.
+func (e *endpoints) IntegratorOf(agency string) (registry.Application, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, ok := e.subs[agency]
+	return registry.Application{ID: agency, AgencyID: agency}, ok
+}
+
 func (e *endpoints) Endpoint(id string) (registry.WebhookEndpoint, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -78,7 +78,7 @@ func New(t testing.TB, s Servers) *Bench {
 	t.Cleanup(b.Client.Close)
 	servers.CreateTopics(t, kadm.NewClient(b.Client), b.Kafka.Prefix, map[string]int32{
 		schemas.TopicWebhooks: 2, schemas.TopicWebhooksDeliveries: 4, schemas.TopicConfirmations: 2,
-		schemas.TopicERPDeliveries: 2, schemas.TopicPartners: 2, schemas.TopicPartnersDeliveries: 2, schemas.TopicMessages: 2, schemas.TopicMessagesDeliveries: 2, schemas.TopicAttempts: 2, schemas.TopicPoisonDeliveries: 1, schemas.TopicEvents: 2, schemas.TopicCalls: 2, schemas.TopicReconciliation: 2,
+		schemas.TopicERPDeliveries: 2, schemas.TopicPartners: 2, schemas.TopicPartnersDeliveries: 2, schemas.TopicMessages: 2, schemas.TopicMessagesDeliveries: 2, schemas.TopicAttempts: 2, schemas.TopicPoisonDeliveries: 1, schemas.TopicEvents: 2, schemas.Disbursement.Events: 2, schemas.TopicCalls: 2, schemas.TopicReconciliation: 2,
 	})
 	if err := postgres.Migrate(ctx, b.DSN); err != nil {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func (b *Bench) Sender(kind deliveries.Registration, policy delivery.Policy) del
 // Planner makes the planner of a kind.
 func Planner(t testing.TB, cfg delivery.WorkerConfig) *delivery.Planner {
 	t.Helper()
-	p, err := delivery.NewPlanner(delivery.PlannerConfig{Kafka: cfg.Kafka, Codec: cfg.Codec, Kind: cfg.Kind, Outcomes: cfg.Outcomes, Log: cfg.Log, Metrics: cfg.Metrics})
+	p, err := delivery.NewPlanner(delivery.PlannerConfig{Kafka: cfg.Kafka, Codec: cfg.Codec, Kind: cfg.Kind, Bodies: cfg.Bodies, Outcomes: cfg.Outcomes, Log: cfg.Log, Metrics: cfg.Metrics})
 	if err != nil {
 		t.Fatal(err)
 	}

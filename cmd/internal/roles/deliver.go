@@ -22,7 +22,7 @@ func DeliveryKinds(reg *registry.Registry) deliveries.Kinds {
 // deliveryTopics returns the topics of the notifications and of the deliveries of all kinds, and the groups that read them.
 func deliveryTopics() (notifications, sent, groups []string) {
 	for _, k := range DeliveryKinds(nil) {
-		notifications, sent = append(notifications, k.Notifications), append(sent, k.Deliveries)
+		notifications, sent = append(notifications, k.Planned()...), append(sent, k.Deliveries)
 		groups = append(groups, k.Planning().Group, k.Sending().Group)
 	}
 	return notifications, sent, groups
@@ -32,7 +32,7 @@ func deliveryTopics() (notifications, sent, groups []string) {
 func deliveryRole(kind deliveries.Kind, r Role) Role {
 	k, _ := DeliveryKinds(nil).Of(kind) // it is registered
 	r.Kind, r.Name, r.Needs = KindSink, string(kind), append([]Need{NeedPostgres, NeedMasterKeys, NeedRegistry}, r.Needs...)
-	r.Groups = append([]Group{{k.Planning().Group, []string{k.Planning().Topic}}, {k.Sending().Group, []string{k.Sending().Topic}}}, r.Groups...)
+	r.Groups = append([]Group{{k.Planning().Group, k.Planned()}, {k.Sending().Group, []string{k.Sending().Topic}}}, r.Groups...)
 	r.Writes = append(r.Writes, k.Deliveries, schemas.TopicAttempts, schemas.TopicPoisonDeliveries)
 	r.Rows = rows(registryRead, deliveriesRead, r.Rows)
 	r.Keys = append(r.Keys, macs(secret.LabelOutcomes(r.Name))...)
@@ -62,7 +62,7 @@ func (b *Base) deliver(name deliveries.Kind, policy delivery.Policy) error {
 		return err
 	}
 	err = add(b, string(name)+" planner", delivery.NewPlanner, delivery.PlannerConfig{
-		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Outcomes: outcomes, Log: b.Log, Metrics: b.Metrics,
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Bodies: bodies, Outcomes: outcomes, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"quittance/internal/citizens"
 	"quittance/internal/deliveries"
 	"quittance/internal/digests"
+	"quittance/internal/disbursements"
 	"quittance/internal/identity"
 	"quittance/internal/journal"
 	messages "quittance/internal/notify"
@@ -29,11 +30,11 @@ func notifyRole() Role {
 	return deliveryRole(notify.Kind, Role{
 		Short: "sends messages to people: SMS and e-mail", Needs: []Need{NeedReferenceKey, NeedProviders, NeedDues}, Keys: notifyKeys(),
 		Access: Access{
-			Groups: []Group{{notify.AnnouncerGroup, []string{schemas.TopicEvents}}, {notify.DigesterGroup, []string{schemas.TopicCalls}}, {notify.ClosesGroup, []string{schemas.TopicReconciliation}}},
+			Groups: []Group{{notify.AnnouncerGroup, []string{schemas.TopicEvents}}, {notify.DigesterGroup, []string{schemas.TopicCalls}}, {notify.ClosesGroup, []string{schemas.TopicReconciliation}}, {notify.BatchesGroup, []string{schemas.Disbursement.Events}}},
 			Writes: []string{schemas.TopicMessages},
 		}.asksERPs(),
 		Databases: Databases{Rows: rows(record,
-			may("select", "audit", "case_proposals", "cases", "citizen_addresses", "citizen_links", "citizens", "readmodel_positions", "sessions"),
+			may("select", "audit", "case_proposals", "cases", "citizen_addresses", "citizen_links", "citizens", "disbursement_agencies", "disbursement_batches", "readmodel_positions", "sessions"),
 			may("select insert update", "citizen_reminded", "operator_answers", "reminder_pace"), may("select update", "citizen_reminders"),
 			may("select insert delete", "digest_windows"), may("select insert update delete", "digest_items", "digests", "message_addresses", "message_reports", "message_sends"),
 			may("select delete", "personal_keys"))},
@@ -49,9 +50,12 @@ func (b *Base) notify() error {
 	if err := b.checkPublicURL("callback-url", callbacks); err != nil {
 		return err
 	}
-	texts, err := messages.NewTemplates(b.CheckoutURL)
+	if b.StaffURL == "" && b.Developer() && b.OfficeListen != "" {
+		b.StaffURL = "http://" + b.OfficeListen
+	}
+	texts, err := messages.NewTemplates(b.CheckoutURL, b.StaffURL)
 	if err != nil {
-		return fmt.Errorf("--checkout-url: %w", err)
+		return fmt.Errorf("--checkout-url or --staff-url: %w", err)
 	}
 	providers, err := b.OpenProviders(b.Now)
 	if err != nil {
@@ -117,9 +121,7 @@ func (b *Base) digest(sender *messages.Sender) error {
 	status := deliveries.NewStore(b.Pool, DeliveryKinds(b.Registry))
 	d, err := notify.NewDigester(notify.DigesterConfig{
 		Kafka: b.KafkaConfig(), Codec: b.Codec, Digests: digests.NewStore(b.Pool), Awaiting: cases.NewStore(b.Pool).Verifying(b.Keys).AwaitingApproval,
-		Staff: func(ctx context.Context) ([]identity.StaffEntry, error) {
-			return identity.ListStaff(ctx, b.Pool, b.Registry.Verifier())
-		},
+		Staff:       b.listStaff,
 		FailingERPs: func(ctx context.Context) ([]deliveries.Failing, error) { return status.Failing(ctx, erp.Kind) },
 		Registry:    b.Registry, Keys: b.Keys, Sender: sender, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
@@ -131,7 +133,12 @@ func (b *Base) digest(sender *messages.Sender) error {
 	return nil
 }
 
-// announce makes the messages about the money of sessions.
+// listStaff lists all staff.
+func (b *Base) listStaff(ctx context.Context) ([]identity.StaffEntry, error) {
+	return identity.ListStaff(ctx, b.Pool, b.Registry.Verifier())
+}
+
+// announce makes the messages about the money of sessions, about closes and about batches.
 func (b *Base) announce(accounts *citizens.Store, sender *messages.Sender) error {
 	agency := func(id string) (payment.Agency, bool) {
 		a, ok := b.Registry.Agency(id)
@@ -139,6 +146,12 @@ func (b *Base) announce(accounts *citizens.Store, sender *messages.Sender) error
 	}
 	if err := add(b, "closes", notify.NewCloses, notify.ClosesConfig{
 		Kafka: b.KafkaConfig(), Codec: b.Codec, Sender: sender, Keys: b.Keys.PublicKeys(journal.LabelCloses), Agency: agency, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+	}); err != nil {
+		return err
+	}
+	if err := add(b, "notices of batches", notify.NewBatches, notify.BatchesConfig{
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Store: disbursements.NewStore(b.Pool, b.Codec), Staff: b.listStaff, Keys: b.Keys,
+		Sender: sender, Agency: agency, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	}); err != nil {
 		return err
 	}

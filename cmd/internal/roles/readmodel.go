@@ -27,7 +27,7 @@ func (b *Base) readmodel() error {
 			Kafka: b.KafkaConfig(), Codec: b.Codec, Store: sessions.NewStore(b.Pool), Log: b.Log, Metrics: b.Metrics,
 		}),
 		add(b, "readmodel of batches", readmodel.NewBatches, readmodel.BatchesConfig{
-			Kafka: b.KafkaConfig(), Store: disbursements.NewStore(b.Pool, b.Codec), Log: b.Log, Metrics: b.Metrics,
+			Kafka: b.KafkaConfig(), Store: disbursements.NewStore(b.Pool, b.Codec), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 		}),
 	)
 }

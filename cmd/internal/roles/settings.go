@@ -162,6 +162,7 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 		}
 		f.StringVar(&s.CallbackURL, "callback-url", service, "URL at which operators and providers of SMS reach /callbacks, https (sink collect; sink notify, where it is the checkout URL when empty)")
 		publicURLVar(f, &s.CheckoutURL, "checkout-url", service, "URL of the checkout pages for citizens, https (sink collect, sink notify)")
+		publicURLVar(f, &s.StaffURL, "staff-url", "", "URL at which staff reach the pages, https, to which messages to them lead; they have no link when empty (sink notify)")
 		s.signInFlag(f, " (sink tidy)")
 		f.StringVar(&s.CloseKeys, "close-keys", "", "file with the public keys of master keys that are gone, as periods keys printed them: closes that they signed are verified each night (sink match)")
 		f.BoolVar(&s.AcceptUnprovenBodies, "accept-unproven-bodies", false, "send webhooks and confirmations that nothing proves to be the processor's, while those of a release before 2026-11-29 wait (sinks webhook, cashin and erp), and believe outcomes of deliveries that nothing proves to be their worker's (sinks schedule, journal and erp): whoever may write their topics can then have any body signed and sent, and call any delivery accepted")

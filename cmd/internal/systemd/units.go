@@ -121,6 +121,7 @@ func unitOf(r roles.Role, health int) unit {
 		u.Secrets = append(u.Secrets, "sms-secret", "mail-secret")
 		u.Settings = []setting{
 			pages,
+			{"Where staff reach their pages: letters to them lead there.", "QUITTANCE_STAFF_URL=https://staff.example"},
 			{"The providers of messages to people (docs/operating/messages.md). Without SMS, or with a mail server that asks for no\n# user, the unit needs a drop-in without the secret: docs/operating/install.md, \"Messages without a secret\".", "QUITTANCE_SMS=https://sms.example/messages"},
 			{"", "QUITTANCE_MAIL=smtp://quittance@mail.example:587?from=no-reply@pay.example"},
 		}

@@ -26,6 +26,12 @@ export type ExpiredEvent = Schemas['ExpiredEvent'];
 export type LatePaymentEvent = Schemas['LatePaymentEvent'];
 export type ReversedEvent = Schemas['ReversedEvent'];
 export type PartiallyReversedEvent = Schemas['PartiallyReversedEvent'];
+/** A webhook about a disbursement batch. Only an endpoint that names these events gets them. */
+export type DisbursementEvent = Schemas['DisbursementEvent'];
+export type DisbursementCompletedEvent = Schemas['DisbursementCompletedEvent'];
+export type DisbursementLineRefusedEvent = Schemas['DisbursementLineRefusedEvent'];
+export type DisbursementLineReturnedEvent = Schemas['DisbursementLineReturnedEvent'];
+export type DisbursementHeldEvent = Schemas['DisbursementHeldEvent'];
 
 export interface Config {
   /** The service's address without a path, such as `https://pay.example`. http is accepted for this machine only. */
@@ -107,12 +113,13 @@ export class Receiver {
   /** The secrets of the endpoint, `whsec_…`; two while one is rotated. */
   constructor(...secrets: [string, ...string[]]);
   /**
-   * Verifies a webhook and returns it.
+   * Verifies a webhook and returns it. An endpoint that names events of disbursement batches says so:
+   * `verify<Event | DisbursementEvent>(…)`.
    * @param headers of Node's `request.headers`, or of a `Request`
    * @param body as it arrived, byte for byte
    * @throws {SignatureError} The service did not sign it: answer 400 and do nothing.
    */
-  verify(headers: Headers | Record<string, string | string[] | undefined>, body: string | Uint8Array): Event;
+  verify<E extends Event | DisbursementEvent = Event>(headers: Headers | Record<string, string | string[] | undefined>, body: string | Uint8Array): E;
 }
 
 /** The base of all errors of this package. None contains the key. */

@@ -374,6 +374,91 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "disbursement.completed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A batch has no line left to pay
+         * @description Sent when each line of a batch that the agency pays is paid, refused, cancelled or returned; see `counts` and `sums`. A
+         *     line that is paid again, or money that comes back, is told later: then `sequence` is higher, and a batch that pays
+         *     again is completed again. Webhooks of batches go to the agency's integrator's application only, and only to
+         *     endpoints that name them.
+         */
+        post: operations["onDisbursementCompleted"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "disbursement.line_refused": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A line was refused
+         * @description The operator has refused the payment of a line, and confirmed it when it was asked. The agency may try the line again
+         *     in the same batch: then another event of the line may follow.
+         */
+        post: operations["onDisbursementLineRefused"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "disbursement.line_returned": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The money of a line came back
+         * @description The whole amount of a line that was paid came back to the agency's account.
+         */
+        post: operations["onDisbursementLineReturned"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "disbursement.held": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A batch is held
+         * @description Nothing of the batch is released or sent until two people of the agency resume it. The reason is on the agency's
+         *     pages, not here, as people write it.
+         */
+        post: operations["onDisbursementHeld"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export interface components {
     schemas: {
@@ -848,6 +933,123 @@ export interface components {
              * @enum {string}
              */
             event: "checkout.partially_reversed";
+        };
+        /**
+         * @description The body of a webhook about a disbursement batch. `event` says which. An endpoint gets these only if it names them, so
+         *     `Event` does not have them.
+         */
+        DisbursementEvent: components["schemas"]["DisbursementCompletedEvent"] | components["schemas"]["DisbursementLineRefusedEvent"] | components["schemas"]["DisbursementLineReturnedEvent"] | components["schemas"]["DisbursementHeldEvent"];
+        /**
+         * @description The fields of every webhook about a batch, beside `event`. `sequence` grows with each event of a batch, also with those
+         *     that have no webhook, so that you can drop the older of two. No field is about a payee.
+         */
+        DisbursementFields: {
+            /** @description `evt_…`; the same as the header `webhook-id`. */
+            event_id: string;
+            /** @enum {string} */
+            api_version: "v1";
+            /** Format: date-time */
+            created_at: string;
+            livemode: boolean;
+            /** Format: int64 */
+            sequence: number;
+            /** Format: uuid */
+            application_id: string;
+            /** Format: uuid */
+            tenant_id: string;
+            /** @description The batch's id, `dsb_…`. */
+            batch: string;
+            /** @description The agency's reference of the batch. */
+            batch_ref: string;
+            /** @description The number of the batch among those with its `batch_ref`. */
+            revision: number;
+            status: components["schemas"]["DisbursementStatus"];
+            /** @description ISO 4217. */
+            currency: string;
+            counts: components["schemas"]["DisbursementNumbers"];
+            sums: components["schemas"]["DisbursementNumbers"];
+        };
+        /**
+         * @description The status of a batch: `draft`, `sealed`, `approved`, `releasing` while it pays, `done`, or the end of one that pays
+         *     nothing. Statuses may be added.
+         * @enum {string}
+         */
+        DisbursementStatus: "draft" | "sealed" | "approved" | "releasing" | "done" | "discarded" | "rejected" | "recalled" | "expired";
+        /**
+         * @description Of all lines of a batch, and by their status: how many they are (`counts`), or the sum of their amounts in minor units
+         *     (`sums`).
+         */
+        DisbursementNumbers: {
+            /** Format: int64 */
+            total: number;
+            /** Format: int64 */
+            ready: number;
+            /**
+             * Format: int64
+             * @description Asked of the operator and not decided.
+             */
+            sent: number;
+            /** Format: int64 */
+            paid: number;
+            /** Format: int64 */
+            refused: number;
+            /** Format: int64 */
+            cancelled: number;
+            /** Format: int64 */
+            returned: number;
+        };
+        /** @description The additional fields of a line. */
+        DisbursementLine: {
+            /** @description The agency's reference of the line. */
+            line_ref: string;
+            /** @description The reference of the attempt, `QD…`, which the operator and statements have. */
+            payout_ref: string;
+            /** @description The operator's code of the reason, if it gave one. */
+            code: string | null;
+        };
+        /** @description The batch has no line left to pay. */
+        DisbursementCompletedEvent: components["schemas"]["DisbursementFields"] & {
+            /** @enum {string} */
+            event: "disbursement.completed";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "disbursement.completed";
+        };
+        /** @description A line was refused. */
+        DisbursementLineRefusedEvent: components["schemas"]["DisbursementFields"] & components["schemas"]["DisbursementLine"] & {
+            /** @enum {string} */
+            event: "disbursement.line_refused";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "disbursement.line_refused";
+        };
+        /** @description The money of a line came back. */
+        DisbursementLineReturnedEvent: components["schemas"]["DisbursementFields"] & components["schemas"]["DisbursementLine"] & {
+            /** @enum {string} */
+            event: "disbursement.line_returned";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "disbursement.line_returned";
+        };
+        /** @description The batch is held. */
+        DisbursementHeldEvent: components["schemas"]["DisbursementFields"] & {
+            /** @enum {string} */
+            event: "disbursement.held";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "disbursement.held";
         };
         /** @description A due that the session pays. The first one has the session's `transaction_id` and `notice_id`. */
         SessionItem: {
@@ -1766,6 +1968,130 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["PartiallyReversedEvent"];
+            };
+        };
+        responses: {
+            /** @description Received. Any 2xx is accepted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onDisbursementCompleted: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same at every attempt. */
+                "webhook-id": components["parameters"]["WebhookID"];
+                /** @description The same as `webhook-id`. */
+                "x-service-event-id": components["parameters"]["ServiceEventID"];
+                /** @description Unix time in seconds of this attempt. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description Signatures, `v1,<base64>`, separated by spaces. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DisbursementCompletedEvent"];
+            };
+        };
+        responses: {
+            /** @description Received. Any 2xx is accepted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onDisbursementLineRefused: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same at every attempt. */
+                "webhook-id": components["parameters"]["WebhookID"];
+                /** @description The same as `webhook-id`. */
+                "x-service-event-id": components["parameters"]["ServiceEventID"];
+                /** @description Unix time in seconds of this attempt. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description Signatures, `v1,<base64>`, separated by spaces. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DisbursementLineRefusedEvent"];
+            };
+        };
+        responses: {
+            /** @description Received. Any 2xx is accepted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onDisbursementLineReturned: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same at every attempt. */
+                "webhook-id": components["parameters"]["WebhookID"];
+                /** @description The same as `webhook-id`. */
+                "x-service-event-id": components["parameters"]["ServiceEventID"];
+                /** @description Unix time in seconds of this attempt. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description Signatures, `v1,<base64>`, separated by spaces. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DisbursementLineReturnedEvent"];
+            };
+        };
+        responses: {
+            /** @description Received. Any 2xx is accepted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onDisbursementHeld: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same at every attempt. */
+                "webhook-id": components["parameters"]["WebhookID"];
+                /** @description The same as `webhook-id`. */
+                "x-service-event-id": components["parameters"]["ServiceEventID"];
+                /** @description Unix time in seconds of this attempt. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description Signatures, `v1,<base64>`, separated by spaces. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DisbursementHeldEvent"];
             };
         };
         responses: {

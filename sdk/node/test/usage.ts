@@ -1,6 +1,6 @@
 // Code that the types must accept, and code that they must refuse. It is compiled and
 // never run.
-import { ProblemError, Quittance, Receiver, SignatureError, type FailureCode } from '@quittance/node';
+import { ProblemError, Quittance, Receiver, SignatureError, type DisbursementEvent, type Event, type FailureCode } from '@quittance/node';
 
 export async function right(): Promise<string> {
   const client = new Quittance({ url: 'https://pay.example', key: 'sk_test_x' });
@@ -44,6 +44,21 @@ export function receive(headers: Headers, body: Uint8Array): string | number | F
   }
 }
 
+export function receiveBatches(headers: Headers, body: Uint8Array): string | number | null {
+  const event = new Receiver('whsec_x').verify<Event | DisbursementEvent>(headers, body);
+  switch (event.event) {
+    case 'disbursement.completed':
+      return event.counts.paid;
+    case 'disbursement.line_refused':
+    case 'disbursement.line_returned':
+      return event.code ?? event.line_ref;
+    case 'disbursement.held':
+      return event.batch;
+    default:
+      return event.session_id;
+  }
+}
+
 export async function wrong(client: Quittance): Promise<void> {
   // @ts-expect-error no amount
   await client.createSession({ order_id: 'o' });
@@ -57,4 +72,6 @@ export async function wrong(client: Quittance): Promise<void> {
   const event = new Receiver('whsec_x').verify({}, { event: 'checkout.completed' });
   // @ts-expect-error not every event has a payment
   void event.total_amount;
+  // @ts-expect-error no batches, as the endpoint does not say that it names their events
+  void event.batch;
 }

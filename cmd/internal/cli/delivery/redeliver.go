@@ -155,12 +155,9 @@ func (r *redelivery) replay(ctx context.Context, m *cli.Meta) error {
 		if err != nil {
 			return err
 		}
-		for _, kind := range redelivered() {
-			if r.filter.Kind != "" && kind != r.filter.Kind {
-				continue
-			}
+		for _, of := range r.sources() {
 			got, err := deliveries.NewStore(b.Pool, roles.DeliveryKinds(b.Registry)).Replay(ctx, m.By, deliveries.Replay{
-				Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Since: from, Until: until, Now: b.Now,
+				Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: of.kind, Source: of.topic, Since: from, Until: until, Now: b.Now,
 				Only: r.filter.DestinationID, SessionIDs: r.filter.SessionIDs, EventID: r.event, Redelivery: r.name, Bodies: bodies,
 			})
 			if err != nil {
@@ -172,6 +169,28 @@ func (r *redelivery) replay(ctx context.Context, m *cli.Meta) error {
 		}
 		return nil
 	})
+}
+
+// source is where the notifications of a kind are: in a topic of events, or, when it is empty, in its own.
+type source struct {
+	kind  deliveries.Kind
+	topic string
+}
+
+// sources returns where the webhooks are that are asked for. An order and a session have theirs in the kinds' own topics.
+func (r *redelivery) sources() (out []source) {
+	for _, k := range roles.DeliveryKinds(nil) {
+		if !slices.Contains(redelivered(), k.Kind) || r.filter.Kind != "" && k.Kind != r.filter.Kind {
+			continue
+		}
+		out = append(out, source{kind: k.Kind})
+		for _, s := range k.Sources {
+			if r.event != "" {
+				out = append(out, source{k.Kind, s.Topic})
+			}
+		}
+	}
+	return out
 }
 
 // show prints what was done. Nothing found, and a refusal, are errors.

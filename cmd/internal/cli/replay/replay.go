@@ -39,7 +39,9 @@ func replayable() map[string][]string {
 		schemas.TopicPoisonJournal:   {"journal"},
 	}
 	for _, kind := range roles.DeliveryKinds(nil) {
-		out[kind.Notifications] = append(out[kind.Notifications], string(kind.Kind))
+		for _, topic := range kind.Planned() {
+			out[topic] = append(out[topic], string(kind.Kind))
+		}
 		if kind.Confirms {
 			out[schemas.TopicEvents] = append(out[schemas.TopicEvents], string(kind.Kind))
 		}
@@ -66,7 +68,6 @@ var notReplayable = map[string]string{
 	schemas.TopicPoisonCollections:  "it could ask payers for money again; the processors ask operators about undecided collections automatically",
 	schemas.Disbursement.Commands:   "its commands are decided already; the processor reads the topic itself and skips decided commands",
 	schemas.Disbursement.State:      "it is the processor's own state, which it restores when it starts",
-	schemas.Disbursement.Events:     "the sink readmodel reads the topic itself, from its positions in Postgres",
 	schemas.Disbursement.Replies:    "no request waits for these answers any more",
 	schemas.Disbursement.Poison:     "these commands would break the same invariant again; the processor asks operators about undecided attempts automatically",
 	schemas.TopicPayouts:            "the processor asks operators about undecided attempts automatically, and requests again what they do not know",
@@ -252,7 +253,7 @@ func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind deliverie
 	}
 	cfg := deliveries.Replay{
 		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Since: r.from, Until: r.to, Now: b.Now,
-		FromEvents: r.topic == schemas.TopicEvents, Redelivery: r.redelivery, Bodies: bodies, DryRun: r.dryRun, Progress: r.progress(),
+		FromEvents: r.topic == schemas.TopicEvents, Source: r.source(), Redelivery: r.redelivery, Bodies: bodies, DryRun: r.dryRun, Progress: r.progress(),
 	}
 	m := &cli.Meta{Settings: b.Settings, Pool: b.Pool, Now: b.Now()}
 	dir, err := registry.ReadDirectory(ctx, b.Pool, b.SimulatorURL, m.Now)
@@ -291,6 +292,16 @@ func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind deliverie
 		{"under_way", got.UnderWay, "are being sent"},
 		{"unreadable", got.Unreadable, "cannot be decoded"},
 	}, err
+}
+
+// source returns the topic if it is one of events of which a kind of deliveries makes its notifications.
+func (r *replayer) source() string {
+	for _, kind := range roles.DeliveryKinds(nil) {
+		if string(kind.Kind) == r.sink && r.topic != kind.Notifications && slices.Contains(kind.Planned(), r.topic) {
+			return r.topic
+		}
+	}
+	return ""
 }
 
 // progress prints the progress once a second.
