@@ -9,10 +9,13 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/xuri/excelize/v2"
 	"golang.org/x/sync/errgroup"
 
 	"quittance/dev/clock"
@@ -35,6 +38,10 @@ const (
 	operator = "operator"
 	office   = "office"
 )
+
+// answerSoon bounds the wait for the answer to one try. It is long, since an enrolment that is sent twice is refused the
+// second time.
+const answerSoon = 30 * time.Second
 
 // answerWithin bounds the wait for one answer of the processor. Kills and restarts of the broker take up to a minute.
 const answerWithin = 2 * time.Minute
@@ -75,7 +82,7 @@ func New(ctx context.Context, cfg Config) (*Payday, error) {
 		}
 		p.clients[from], err = commands.New(ctx, commands.Config[disbursement.Command, disbursement.Answer]{
 			Kafka: cfg.Kafka, Topology: cfg.Topology, Signer: signer, Family: schemas.Disbursement,
-			Protocol: commands.DisbursementProtocol(cfg.Codec, cfg.Topology), Log: cfg.Log, Metrics: prometheus.NewRegistry(),
+			Protocol: commands.DisbursementProtocol(cfg.Codec, cfg.Topology), Timeout: answerSoon, Log: cfg.Log, Metrics: prometheus.NewRegistry(),
 		})
 		if err != nil {
 			return nil, err
@@ -280,6 +287,40 @@ func WriteCSV(w io.Writer, lines []Line) error {
 		if _, err := fmt.Fprintf(w, "%s,Payee %s,%d,%s,%s,%s\n", l.Ref, l.Ref, l.Amount, money.Default, l.Mode, l.Phone); err != nil {
 			return fmt.Errorf("writing a file of lines: %w", err)
 		}
+	}
+	return nil
+}
+
+// WriteXLSX writes a workbook of lines, whose cells are texts.
+func WriteXLSX(w io.Writer, lines []Line) (err error) {
+	book := excelize.NewFile()
+	defer func() { err = errors.Join(err, book.Close()) }()
+	rows, err := book.NewStreamWriter(book.GetSheetName(0))
+	if err != nil {
+		return fmt.Errorf("writing a workbook of lines: %w", err)
+	}
+	row := func(n int, cells ...string) {
+		if err != nil {
+			return
+		}
+		values := make([]any, len(cells))
+		for i, c := range cells {
+			values[i] = c
+		}
+		err = rows.SetRow("A"+strconv.Itoa(n), values)
+	}
+	row(1, strings.Split(strings.TrimSpace(header), ",")...)
+	for i, l := range lines {
+		row(i+2, l.Ref, "Payee "+l.Ref, strconv.FormatInt(l.Amount, 10), money.Default, l.Mode, l.Phone)
+	}
+	if err == nil {
+		err = rows.Flush()
+	}
+	if err == nil {
+		err = book.Write(w)
+	}
+	if err != nil {
+		return fmt.Errorf("writing a workbook of lines: %w", err)
 	}
 	return nil
 }
