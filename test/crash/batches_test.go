@@ -300,7 +300,7 @@ func (p *paying) pay(ctx context.Context) error {
 		}
 	}
 	// Those lines that wait for an account without money are sent later.
-	for deadline := time.Now().Add(patienceOf(p.size.lines)); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(p.size.patience()); time.Now().Before(deadline); {
 		n, err := p.count(ctx)
 		if err != nil {
 			return err
@@ -321,9 +321,13 @@ func (p *paying) pay(ctx context.Context) error {
 	return nil
 }
 
-// patienceOf bounds a part of a run: the operators take 10 enquiries a second about an account.
-func patienceOf(lines int) time.Duration {
-	return 2*time.Minute + time.Duration(lines)*20*time.Millisecond
+// patience bounds a part of a run: the operators take 10 enquiries a second about an account. A program that breaks a rule
+// may never end.
+func (s batchSize) patience() time.Duration {
+	if s.program != "" {
+		return time.Minute
+	}
+	return 2*time.Minute + time.Duration(s.lines)*20*time.Millisecond
 }
 
 // then does a step, after a while in which the clock moves.
@@ -418,7 +422,7 @@ func (p *paying) count(ctx context.Context) (n waiting, err error) {
 // verdict says what is stuck then.
 func (p *paying) until(ctx context.Context, what string, step time.Duration, reached func(waiting) bool) error {
 	var n waiting
-	for deadline := time.Now().Add(patienceOf(p.size.lines)); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(p.size.patience()); time.Now().Before(deadline); {
 		var err error
 		if n, err = p.count(ctx); err != nil {
 			return err
@@ -433,7 +437,7 @@ func (p *paying) until(ctx context.Context, what string, step time.Duration, rea
 			return ctx.Err()
 		}
 	}
-	p.logf("%s: %+v after %v", what, n, patienceOf(p.size.lines))
+	p.logf("%s: %+v after %v", what, n, p.size.patience())
 	return nil
 }
 

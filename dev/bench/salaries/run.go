@@ -378,28 +378,34 @@ func (r *run) pay(ctx context.Context, b payday.Batch, lines int, meanwhile func
 	}
 }
 
-// mobile is how many payments the operators made a second, from the first to the last.
+// mobile is how many payments the operators made a second, from the first to the last. It waits until they have made all.
 func (r *run) mobile(ctx context.Context) (float64, error) {
-	ledger, err := r.office.Ledger(ctx)
-	if err != nil {
-		return 0, err
-	}
-	first, last, n := time.Time{}, time.Time{}, 0
-	for _, p := range ledger {
-		if p.Payments != 1 {
-			return 0, fmt.Errorf("a payout was paid %d times", p.Payments)
+	for deadline := time.Now().Add(stall); ; {
+		ledger, err := r.office.Ledger(ctx)
+		if err != nil {
+			return 0, err
 		}
-		if n++; first.IsZero() || p.ReceivedAt.Before(first) {
-			first = p.ReceivedAt
+		first, last, n := time.Time{}, time.Time{}, 0
+		for _, p := range ledger {
+			if p.Payments > 1 {
+				return 0, fmt.Errorf("a payout was paid %d times", p.Payments)
+			}
+			if n += p.Payments; first.IsZero() || p.ReceivedAt.Before(first) {
+				first = p.ReceivedAt
+			}
+			if p.ReceivedAt.After(last) {
+				last = p.ReceivedAt
+			}
 		}
-		if p.ReceivedAt.After(last) {
-			last = p.ReceivedAt
+		switch {
+		case n == r.Lines:
+			return float64(n) / last.Sub(first).Seconds(), nil
+		case time.Now().After(deadline):
+			return 0, fmt.Errorf("the operators have paid %d of %d lines", n, r.Lines)
+		case !measure.Pause(ctx, time.Second):
+			return 0, ctx.Err()
 		}
 	}
-	if n != r.Lines {
-		return 0, fmt.Errorf("the operators have %d payouts of %d lines", n, r.Lines)
-	}
-	return float64(n) / last.Sub(first).Seconds(), nil
 }
 
 // confirmed is how many lines become paid a second.
