@@ -226,42 +226,85 @@ func (p *Payday) Import(ctx context.Context, a *Agency, ref, file string) (b Bat
 	return b, used, nil
 }
 
+// Approval is what the chief sends to approve a batch.
+func (b Batch) Approval() (disbursement.Approve, error) {
+	signed, err := b.Agency.chief.step(b.digest, 1, digest.Approve)
+	return disbursement.Approve{Level: 1, Signed: signed}, err
+}
+
+// Rejection is what the chief sends to reject a batch.
+func (b Batch) Rejection() (disbursement.Reject, error) {
+	signed, err := b.Agency.chief.step(b.digest, 0, digest.Reject)
+	return disbursement.Reject{Reason: "the list is wrong", Signed: signed}, err
+}
+
+// Start is what the chief sends to release a batch that was held so many times.
+func (b Batch) Start(holds int) (disbursement.Release, error) {
+	signed, err := b.Agency.chief.step(b.digest, holds, digest.Release)
+	return disbursement.Release{Signed: signed}, err
+}
+
+// Hold is what the maker sends to hold a batch.
+func (b Batch) Hold() disbursement.SetHold {
+	return disbursement.SetHold{By: b.Agency.maker.id, Reason: "the list is looked at again"}
+}
+
+// Recall is what the maker sends to take a batch back.
+func (b Batch) Recall() disbursement.Recall { return disbursement.Recall{By: b.Agency.maker.id} }
+
+// Lift is what both people send to lift the hold of a batch that was held so many times.
+func (b Batch) Lift(holds int) (lift disbursement.Lift, err error) {
+	for i, by := range []person{b.Agency.maker, b.Agency.chief} {
+		if lift.Signed[i], err = by.step(b.digest, holds, digest.Resume); err != nil {
+			return lift, err
+		}
+	}
+	return lift, nil
+}
+
+// Once sends a command about a batch once. Errors are those of commands.Client.Ask: without an answer the command may be
+// carried out later.
+func (p *Payday) Once(ctx context.Context, b Batch, do disbursement.Action) (disbursement.Answer, error) {
+	return p.clients[office].Ask(ctx, disbursement.Command{At: p.Now(), TenantID: b.Agency.ID, Batch: b.ID, Do: do})
+}
+
 // Approve has the chief approve a batch.
 func (p *Payday) Approve(ctx context.Context, b Batch) error {
-	signed, err := b.Agency.chief.step(b.digest, 1, digest.Approve)
+	do, err := b.Approval()
 	if err != nil {
 		return err
 	}
-	_, err = p.ask(ctx, office, b.Agency, b.ID, disbursement.Approve{Level: 1, Signed: signed})
+	_, err = p.ask(ctx, office, b.Agency, b.ID, do)
 	return err
 }
 
 // Release has the chief release an approved batch that was never held: it pays from now on.
 func (p *Payday) Release(ctx context.Context, b Batch) error {
-	signed, err := b.Agency.chief.step(b.digest, 0, digest.Release)
+	do, err := b.Start(0)
 	if err != nil {
 		return err
 	}
-	_, err = p.ask(ctx, office, b.Agency, b.ID, disbursement.Release{Signed: signed})
+	_, err = p.ask(ctx, office, b.Agency, b.ID, do)
 	return err
 }
 
 // HoldAndLift holds a batch, and has both people lift the hold. A batch that is done is left as it is.
 func (p *Payday) HoldAndLift(ctx context.Context, b Batch) error {
-	held, err := p.ask(ctx, office, b.Agency, b.ID, disbursement.SetHold{By: b.Agency.maker.id, Reason: "the list is looked at again"})
+	held, err := p.ask(ctx, office, b.Agency, b.ID, b.Hold())
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	var lift disbursement.Lift
-	for i, by := range []person{b.Agency.maker, b.Agency.chief} {
-		if lift.Signed[i], err = by.step(b.digest, held.Holds, digest.Resume); err != nil {
-			return err
-		}
+	lift, err := b.Lift(held.Holds)
+	if err != nil {
+		return err
 	}
 	_, err = p.ask(ctx, office, b.Agency, b.ID, lift)
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) && refused.Code == disbursement.CodeNotHeld {
+		return nil // a try without an answer has lifted it
+	}
 	return err
 }
 

@@ -271,7 +271,7 @@ func writeLines(file string, of []wanted) (err error) {
 
 // between is the time from one kill to the next, and onward how far the clock of the service moves meanwhile.
 const (
-	between = 1500 * time.Millisecond
+	between = time.Second
 	onward  = 10 * time.Second
 )
 
