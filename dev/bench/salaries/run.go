@@ -319,7 +319,7 @@ func (r *run) importLines(ctx context.Context, a *payday.Agency, name, prefix st
 		}
 	}
 	file := filepath.Join(r.in.Dir, name)
-	f, err := os.Create(file) //nolint:gosec // in the folder of the benchmark
+	f, err := os.Create(file)
 	if err != nil {
 		return b, nil, fmt.Errorf("writing a file of lines: %w", err)
 	}
