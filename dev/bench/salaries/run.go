@@ -190,7 +190,7 @@ func (r *run) measure(ctx context.Context) error {
 	}
 	var waiting []payday.Batch
 	for n := range 2 * small {
-		b, _, err := r.importLines(ctx, r.neighbour, fmt.Sprintf("small-%d.csv", n), fmt.Sprintf("s%02d", n), smallLines, payday.WriteCSV)
+		b, _, _, err := r.importLines(ctx, r.neighbour, fmt.Sprintf("small-%d.csv", n), fmt.Sprintf("s%02d", n), smallLines, payday.WriteCSV)
 		if err != nil {
 			return err
 		}
@@ -300,17 +300,15 @@ func (r *run) note() {
 // importFile imports a file of the lines of the large agency, and notes the memory of the command.
 func (r *run) importFile(ctx context.Context, name, prefix string, write func(io.Writer, []payday.Line) error) (payday.Batch, time.Duration, error) {
 	r.Log.Info("importing", slog.String("file", name), slog.Int("lines", r.Lines))
-	begun := time.Now()
-	b, used, err := r.importLines(ctx, r.big, name, prefix, r.Lines, write)
-	took := time.Since(begun)
+	b, took, used, err := r.importLines(ctx, r.big, name, prefix, r.Lines, write)
 	if usage, ok := used.(*syscall.Rusage); ok {
 		r.peaks["import of "+strings.ToUpper(strings.TrimPrefix(filepath.Ext(name), "."))] = int(usage.Maxrss >> 10)
 	}
 	return b, took, err
 }
 
-// importLines imports lines of an agency. The writing of the file takes little of the time.
-func (r *run) importLines(ctx context.Context, a *payday.Agency, name, prefix string, n int, write func(io.Writer, []payday.Line) error) (b payday.Batch, used any, err error) {
+// importLines imports lines of an agency. took is the time from the command to the sealed batch.
+func (r *run) importLines(ctx context.Context, a *payday.Agency, name, prefix string, n int, write func(io.Writer, []payday.Line) error) (b payday.Batch, took time.Duration, used any, err error) {
 	lines := make([]payday.Line, n)
 	for i := range lines {
 		lines[i] = payday.Line{Ref: fmt.Sprintf("%s-%06d", prefix, i), Amount: int64(1000 + i), Mode: "mtn", Phone: "06 600 00 01"}
@@ -321,16 +319,17 @@ func (r *run) importLines(ctx context.Context, a *payday.Agency, name, prefix st
 	file := filepath.Join(r.in.Dir, name)
 	f, err := os.Create(file)
 	if err != nil {
-		return b, nil, fmt.Errorf("writing a file of lines: %w", err)
+		return b, 0, nil, fmt.Errorf("writing a file of lines: %w", err)
 	}
 	if err := errors.Join(write(f, lines), f.Close()); err != nil {
-		return b, nil, err
+		return b, 0, nil, err
 	}
+	begun := time.Now()
 	b, state, err := r.office.Import(ctx, a, prefix, file)
 	if state != nil {
 		used = state.SysUsage()
 	}
-	return b, used, err
+	return b, time.Since(begun), used, err
 }
 
 // approvals approves batches one after another, and returns how long each took.
