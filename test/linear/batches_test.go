@@ -223,7 +223,7 @@ func TestLinearBatches(t *testing.T) {
 		}
 	}
 	t.Logf("histories=%d answers=%v batches=%v unknown=%d kills=%d", rounds*len(agencies), seen, reached, unknown, kills)
-	for _, code := range []disbursement.Code{disbursement.CodeOK, disbursement.CodeStatus, disbursement.CodeHeld, disbursement.CodeNotHeld} {
+	for _, code := range []disbursement.Code{disbursement.CodeOK, disbursement.CodeStatus, disbursement.CodeNotSigned, disbursement.CodeNotHeld} {
 		if seen[code] == 0 {
 			t.Errorf("no answer is %s", code)
 		}
