@@ -14,6 +14,7 @@ import (
 	"quittance/dev/bench/live"
 	"quittance/dev/bench/matching"
 	"quittance/dev/bench/reports"
+	"quittance/dev/bench/salaries"
 )
 
 // benchmark is the command `bench`. Without a subcommand it does the same as `bench
@@ -23,7 +24,7 @@ func benchmark() cli.Command {
 	cmd.Commands = []cli.Command{
 		benchCreate("create", "Measure creations per second, beside the raw echo of the same broker",
 			"bench create", "bench create --broker 127.0.0.1:9092 --seconds 2 --rounds 1"),
-		benchQuota(), benchDelivery(), benchLive(), benchLetters(), benchReports(), benchMatch(),
+		benchQuota(), benchDelivery(), benchLive(), benchLetters(), benchReports(), benchMatch(), benchDisburse(),
 	}
 	return cmd
 }
@@ -116,6 +117,18 @@ func benchMatch() cli.Command {
 		}, func(ctx context.Context, m *cli.Meta) error {
 			b.Log = m.Log
 			return matching.Run(ctx, b, m.Out)
+		})
+}
+
+func benchDisburse() cli.Command {
+	b := salaries.Config{}
+	return benchCommand("disburse", "Measure how an agency pays many people: imports, payments, memory, and what others notice meanwhile",
+		[]string{"bench disburse", "bench disburse --lines 100000"}, &b.Broker, func(f *pflag.FlagSet) {
+			countVar(f, &b.Lines, "lines", 10_000, "lines of each of the two batches, 100 to 100,000")
+			f.StringVar(&b.Profiles, "profile", "", "existing folder for CPU profiles of the roles while lines go out")
+		}, func(ctx context.Context, m *cli.Meta) error {
+			b.Log = m.Log
+			return salaries.Run(ctx, b, m.Out)
 		})
 }
 

@@ -20,6 +20,7 @@
 // for all requests that arrive during it (no coordinated omission).
 //
 // Subpackages measure other things: flood the quota, delivery the webhooks, live the
-// pages, letters the receipts by e-mail, reports the queries of analysts, matching the matcher.
+// pages, letters the receipts by e-mail, reports the queries of analysts, matching the matcher,
+// salaries the payment of many people by an agency.
 // They share installation, client, topics and measure.
 package bench

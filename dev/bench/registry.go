@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -21,8 +22,8 @@ func Registry(n int) (file []byte, keys []string) {
 	for i := range n {
 		key := fmt.Sprintf("sk_test_Bench%020d", i)
 		keys = append(keys, key)
-		fmt.Fprintf(&b, `  - id: 018f0000-0000-7000-8001-%012d
-    slug: bench%d
+		fmt.Fprintf(&b, `  - id: %s
+    slug: %s
     name: Benchmark %d
     services:
       - {id: 018f0000-0000-7000-8002-%012d, code: %s, label: "Contribution de la patente"}
@@ -34,7 +35,13 @@ func Registry(n int) (file []byte, keys []string) {
         offers: [momo, momo_b, card, cash_agency]
         creations_per_minute: %d
         keys: [{secret: %s}]
-`, i, i, i, i, ServiceCode, i, i, maxCreations, key)
+`, AgencyID(i), AgencySlug(i), i, i, ServiceCode, i, i, maxCreations, key)
 	}
 	return []byte(b.String()), keys
 }
+
+// AgencyID is the id of an agency of Registry, from 0.
+func AgencyID(n int) string { return fmt.Sprintf("018f0000-0000-7000-8001-%012d", n) }
+
+// AgencySlug is the slug of an agency of Registry.
+func AgencySlug(n int) string { return "bench" + strconv.Itoa(n) }

@@ -39,6 +39,7 @@ var airtelPayees = []magicPayee{
 	{"10", "is said to be paid, and is not", payeeScript{decides: true, unpaid: true}},
 	{"11", "the first request gets a 500 and is not taken, then is paid", payeeScript{decides: true, failFirst: true}},
 	{"12", "is ambiguous for a while, then is paid", payeeScript{decides: true, delayed: true, after: ambiguousDelay}},
+	{"13", "the request gets no answer and arrives after 12 minutes, then is paid", payeeScript{decides: true, silent: true, underway: true, after: arrivalDelay}},
 }
 
 // airtelDisbursement is the body of a request for a payout.

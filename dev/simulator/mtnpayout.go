@@ -36,7 +36,12 @@ var mtnPayoutReasons = []string{
 	"INVALID_CURRENCY", "INTERNAL_PROCESSING_ERROR", "SERVICE_UNAVAILABLE", "TRANSFER_DELAYED",
 }
 
-func approvalDelay(c Config) time.Duration  { return c.ApprovalDelay }
+func approvalDelay(c Config) time.Duration { return c.ApprovalDelay }
+
+// arrivalDelay is longer than the ten minutes for which the service may still carry out a request of its own: only a
+// repetition under the same id is no second payment.
+func arrivalDelay(Config) time.Duration { return 12 * time.Minute }
+
 func ambiguousDelay(c Config) time.Duration { return c.AmbiguousDelay }
 
 var mtnPayees = []magicPayee{
@@ -51,6 +56,7 @@ var mtnPayees = []magicPayee{
 	{"10", "is said to be paid, and is not", payeeScript{decides: true, unpaid: true}},
 	{"11", "the first request gets a 500 and is not taken, then is paid", payeeScript{decides: true, failFirst: true}},
 	{"12", "is called delayed for a while, then is paid", payeeScript{decides: true, delayed: true, after: ambiguousDelay}},
+	{"13", "the request gets no answer and arrives after 12 minutes, then is paid", payeeScript{decides: true, silent: true, underway: true, after: arrivalDelay}},
 }
 
 // mtnTransferRequest is the body of a transfer.

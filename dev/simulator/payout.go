@@ -46,6 +46,7 @@ type payout struct {
 	fee        string // that the operator kept of a return
 	duplicates int
 	enquiries  int
+	underway   bool // the request has not arrived yet: the operator does not know the id
 }
 
 // payeeScript is what becomes of a payout. The zero value waits for /control.
@@ -58,6 +59,7 @@ type payeeScript struct {
 	delayed   bool                       // the answers call it delayed until it is decided
 	unpaid    bool                       // it is told as paid, and no money moves
 	paysLater bool                       // it is told as refused, and paid after all
+	underway  bool                       // the request arrives when it is due; a repetition that arrives before is carried out in its place
 }
 
 // payoutPoor are the operators' words for an account without money.
@@ -117,15 +119,22 @@ func newPayouts(limit int, cfg Config) *payouts {
 	}
 }
 
-// accept enters a payout unless its id is taken, and carries it out if it is due at once.
+// accept enters a payout unless its id is taken, and carries it out if it is due at once. A repetition of a request that has
+// not arrived yet is carried out in its place.
 func (l *payouts) accept(p payout) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if earlier := l.byID[p.id]; earlier != nil {
 		earlier.duplicates++
-		return false
+		l.settle(earlier)
+		arrives := earlier.underway
+		if arrives {
+			earlier.underway, earlier.does.after = false, nil
+			l.settle(earlier)
+		}
+		return arrives
 	}
-	p.seq, p.state = l.all.next(), payoutPending
+	p.seq, p.state, p.underway = l.all.next(), payoutPending, p.does.underway
 	for _, old := range l.all.add(&p) {
 		delete(l.byID, old.id)
 	}
@@ -138,6 +147,9 @@ func (l *payouts) accept(p payout) bool {
 func (l *payouts) settle(p *payout) {
 	now := l.now()
 	due := p.receivedAt.Add(l.after(p.does))
+	if !now.Before(due) {
+		p.underway = false
+	}
 	switch {
 	case !p.does.decides || now.Before(due):
 	case p.state == payoutPending && p.does.paysLater:
@@ -180,6 +192,9 @@ func (l *payouts) get(id string, enquiry bool) (payout, bool) {
 		return payout{}, false
 	}
 	l.settle(p)
+	if p.underway {
+		return payout{}, false
+	}
 	if enquiry {
 		p.enquiries++
 	}

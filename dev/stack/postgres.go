@@ -186,6 +186,14 @@ func (p *Postgres) Stop(ctx context.Context) error {
 	return nil
 }
 
+// Kill ends the server at once, without writing a checkpoint: the next start recovers from the log, as after a crash.
+func (p *Postgres) Kill(ctx context.Context) error {
+	if err := p.proc.stop(ctx, 10*time.Second, syscall.SIGQUIT); err != nil {
+		return fmt.Errorf("killing PostgreSQL: %w", err)
+	}
+	return nil
+}
+
 func (p *Postgres) dataDir() string      { return filepath.Join(p.cfg.Dir, "data") }
 func (p *Postgres) passwordFile() string { return filepath.Join(p.cfg.Dir, "password") }
 func (p *Postgres) logPath() string      { return filepath.Join(p.cfg.Dir, "postgres.log") }

@@ -82,6 +82,25 @@ func TestPostgres(t *testing.T) {
 	if err := connect(t, again.DSN("quittance")).QueryRow(t.Context(), `SELECT n FROM kept`).Scan(&n); err != nil || n != 42 {
 		t.Errorf("after a restart: %d, %v", n, err)
 	}
+
+	// A kill writes no checkpoint: what was committed since the last one comes back from the log.
+	if _, err := connect(t, again.DSN("quittance")).Exec(t.Context(), `INSERT INTO kept VALUES (43)`); err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	third, err := stack.StartPostgres(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopAtEnd(t, third.Stop)
+	if err := connect(t, third.DSN("quittance")).QueryRow(t.Context(), `SELECT sum(n) FROM kept`).Scan(&n); err != nil || n != 85 {
+		t.Errorf("after a kill: %d, %v", n, err)
+	}
+	if text, err := os.ReadFile(filepath.Join(cfg.Dir, "postgres.log")); err != nil || !strings.Contains(string(text), "was not properly shut down") {
+		t.Errorf("the server was stopped in order (%v)", err)
+	}
 }
 
 // The server's user cannot enter root's own folders. The error must name the folder and the

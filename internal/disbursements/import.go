@@ -30,7 +30,7 @@ const LabelIDs = "batch ids"
 const longestLife = (60 + 1) * 24 * time.Hour
 
 // sealedAtOnce is how many data keys of lines are written at once.
-const sealedAtOnce = 64
+const sealedAtOnce = 512
 
 // Account is a payout account of an agency, as an import needs it.
 type Account struct {

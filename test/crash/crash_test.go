@@ -2,6 +2,7 @@ package crash_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -254,14 +255,22 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// publish logs the report and writes it to the file of QUITTANCE_CRASH_REPORT.
+// publish logs the report and adds it to the file of QUITTANCE_CRASH_REPORT.
 func publish(t testing.TB, report string) {
 	t.Helper()
 	t.Logf("\n%s", report)
-	if file := os.Getenv("QUITTANCE_CRASH_REPORT"); file != "" {
-		if err := os.WriteFile(file, []byte(report), 0o644); err != nil {
-			t.Error(err)
-		}
+	file := os.Getenv("QUITTANCE_CRASH_REPORT")
+	if file == "" {
+		return
+	}
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	_, err = f.WriteString(report)
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Error(err)
 	}
 }
 

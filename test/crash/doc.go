@@ -25,11 +25,27 @@
 // The first is about the completed carts. The test fails if one of the first six numbers of
 // the second is not 0. The type verdict explains what each of them counts.
 //
+// TestCrashOfBatches starts the processors, sinks and read models of disbursement batches twice each. Agencies import
+// files, whose lines go to both simulated operators, and the payees' numbers make each fault that the operators have.
+// Meanwhile the test kills processes, the broker and PostgreSQL, makes the sink lose its offsets, has the operators refuse
+// requests and answer too late, holds a batch, and leaves an agency without money for a while. Then the clock of the
+// service moves until all is decided; people are asked about lines that are undecided for a day, and the operators decide
+// these at last. Who was paid, and how often, is read from the operators' ledgers alone: each line has an amount of
+// its own. The last line of the report is
+//
+//	lines=N paid=N returned=N paid_twice=0 lost=0 stuck=0 cases=faults (N)
+//
+// lost counts lines of which the service says another thing than the ledgers, stuck those that nobody decides, and cases
+// those about which people are asked: they are those whose payees leave a doubt.
+//
 // The normal suite runs a short version; -short leaves it out. The environment changes the
 // run:
 //
 //	QUITTANCE_CRASH=full       a minute of load at 200 sessions a second, or at the
 //	                           highest steady rate of the machine, at least 50
+//	                           and 50,000 lines of 16 agencies
+//	QUITTANCE_CRASH_LINES=N    lines of batches
+//	QUITTANCE_CRASH_MUTANT=M   build the program of the batches with a patch of test/mutants
 //	QUITTANCE_CRASH_RATE=N     sessions a second, without a search for the steady rate
 //	QUITTANCE_CRASH_SECONDS=N  of load; longer if the broker needs long to restart
 //	QUITTANCE_CRASH_SEED=N     seed of the kills; every run prints its seed

@@ -99,6 +99,8 @@ type Shape struct {
 	Registry func(*Stack) string
 	// Numbers of instances. Sinks is the number of instances of each sink.
 	Ingresses, Processors, Sinks int
+	// Batches is the number of processors of disbursement batches.
+	Batches int
 	// Only are the names of the sinks that run; all when empty.
 	Only []string
 	// Kafka replaces the stack's own broker. Each role is the user quittance-ROLE of it.
@@ -213,7 +215,7 @@ func (s *Stack) configure(ctx context.Context, t testing.TB, path, registry stri
 // in Postgres has no user there. Commands connect as the operator.
 func (s *Stack) Credentials(t testing.TB, role string) (flags []string) {
 	t.Helper()
-	if role != "operator" && role != "checkout" {
+	if role != "operator" && role != "checkout" && role != "disbursement" {
 		flags = []string{"--postgres", servers.Login(t, s.postgres, role)}
 	}
 	if s.secure == nil {
@@ -370,6 +372,10 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 		instance := strconv.Itoa(n)
 		add("processor-"+instance, "checkout", "processor", "--instance", instance, "--store", filepath.Join(s.Dir, "store-"+instance))
 	}
+	for n := range of.Batches {
+		instance := strconv.Itoa(n)
+		add("disbursement-"+instance, "disbursement", "processor", "disbursement", "--instance", instance, "--store", filepath.Join(s.Dir, "store-disbursement-"+instance))
+	}
 	for n := range of.Sinks {
 		instance := strconv.Itoa(n)
 		for _, sink := range []string{"collect", "webhook", "cashin", "erp", "readmodel", "journal", "schedule", "cases", "match", "notify", "tidy", "disburse"} {
@@ -429,6 +435,14 @@ func (s *Stack) Outputs(t testing.TB) {
 func (s *Stack) StartPostgres(ctx context.Context) (err error) {
 	s.Server, err = devstack.StartPostgres(ctx, s.Database)
 	return err
+}
+
+// KillPostgres kills the database server and starts it again: it recovers from its log.
+func (s *Stack) KillPostgres(ctx context.Context) error {
+	if err := s.Server.Kill(ctx); err != nil {
+		return err
+	}
+	return s.StartPostgres(ctx)
 }
 
 // BackUpPostgres stops the database server, copies its data and starts it again.

@@ -7,11 +7,16 @@ import (
 	"quittance/schemas"
 )
 
+// disbursementMemory is what the processor needs with hundreds of thousands of lines in its state: the cache of its local
+// stores is 256 MiB, and by default the collector lets the heap become twice what is in use.
+const disbursementMemory = 400 << 20
+
 // disbursementRole is the processor of disbursement batches.
 func disbursementRole() Role {
 	r := processorRole(schemas.Disbursement, "decides the commands of disbursement batches", processor.Senders(), (*Base).disbursement)
 	r.Keys = append(r.Keys, macs(secret.LabelPayoutRequests)...)
 	r.Writes = append(r.Writes, schemas.TopicPayouts)
+	r.MemoryLimit = disbursementMemory
 	return r
 }
 

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -63,6 +64,19 @@ func (p *Program) Run(ctx context.Context, args ...string) error {
 		return fmt.Errorf("quittance %s: %w\n%s", strings.Join(args, " "), err, text)
 	}
 	return nil
+}
+
+// Output runs a command, and returns what it prints and, once it has run, the time and memory that it took.
+func (p *Program) Output(ctx context.Context, args ...string) ([]byte, *os.ProcessState, error) {
+	cmd := exec.CommandContext(ctx, p.path, args...) //nolint:gosec // the program that the caller names
+	cmd.Env = p.Environment()
+	var faults bytes.Buffer
+	cmd.Stderr = &faults
+	text, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("quittance %s: %w\n%s%s", strings.Join(args, " "), err, faults.Bytes(), text)
+	}
+	return text, cmd.ProcessState, err
 }
 
 // Process is a role that can be started, killed and started again with the same

@@ -143,10 +143,9 @@ func (p *Payouts) Pay(ctx context.Context, account connector.Account, payout con
 		return connector.PayoutOfKnown(p.EnquirePayout(ctx, account, payout.PayoutReference)), nil
 	case a.Status >= 500, a.Status == http.StatusTooManyRequests, a.Status == http.StatusRequestTimeout:
 		return connector.PayoutOutcome{}, a.Fault(doing, true, word)
-	case word == payoutDone:
-		// The answer to the request is not taken for the payment. An enquiry says the same.
-		return connector.PayoutOfKnown(p.EnquirePayout(ctx, account, payout.PayoutReference)), nil
-	case payoutOpen[word]:
+	case word == payoutDone, payoutOpen[word]:
+		// The answer to the request is not taken for the payment: the processor's next enquiry says the same. An enquiry here
+		// would make all payouts of the operator wait for the enquiries that one account may make.
 		return connector.PayoutOutcome{Status: connector.PayoutPending, Reason: word}, nil
 	}
 	cause, definite := e.payoutRefusal()

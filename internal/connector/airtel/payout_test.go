@@ -143,8 +143,11 @@ func TestPIN(t *testing.T) {
 		}
 		account := airtel.PayoutAccount{BaseURL: base, ClientID: "client-id", ClientSecret: "client-secret", PIN: "4711", PublicKey: public, OAEP: oaep}
 		p := connector.Payout{PayoutReference: connector.PayoutReference{ID: "7c2e5f0a-0000-4000-8000-000000000001", Payee: "242055000001", Amount: 5075, Currency: "XAF"}, PayoutRef: "QD0000000000000000000000AB"}
-		if o, err := c.Pay(t.Context(), account, p); err != nil || !o.Agrees(p.PayoutReference) || seen.Load() != 1 {
+		if o, err := c.Pay(t.Context(), account, p); err != nil || o.Status != connector.PayoutPending || seen.Load() != 1 {
 			t.Errorf("OAEP %v: %+v, %v, %d PINs", oaep, o, err, seen.Load())
+		}
+		if o, err := c.EnquirePayout(t.Context(), account, p.PayoutReference); err != nil || !o.Agrees(p.PayoutReference) {
+			t.Errorf("OAEP %v: %+v, %v", oaep, o, err)
 		}
 		p.ID = "7c2e5f0a-0000-4000-8000-000000000002"
 		account.PIN = "0815"
@@ -233,5 +236,34 @@ func TestUnknownCodeBesideRefusal(t *testing.T) {
 		if err != nil || o.Status != want.status || o.Unproven != want.unproven {
 			t.Errorf("%v: %+v, %v", codes, o, err)
 		}
+	}
+}
+
+// Airtel's answer says that the money has moved, and each payout was enquired about before the call returned. An account may
+// make ten enquiries a second, so an agency paid ten lines a second, and its waiting calls took the places of all other
+// agencies' lines.
+func TestPayMakesNoEnquiry(t *testing.T) {
+	t.Parallel()
+	_, public := publicKey(t)
+	s := payoutStandin(t, func(*simulator.Config) {})
+	var enquiries atomic.Int64
+	counted := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			enquiries.Add(1)
+		}
+		s.ServeHTTP(w, r)
+	})
+	base := connectors.Serve(t, &connectors.Faults{}, connectors.Standin{Handler: counted, Path: s.Path})
+	c, err := airtel.NewPayouts(connectors.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := airtel.PayoutAccount{BaseURL: base, ClientID: "client-id", ClientSecret: "client-secret", PIN: "4711", PublicKey: public}
+	p := connector.Payout{PayoutReference: connector.PayoutReference{ID: "7c2e5f0a-0000-4000-8000-000000000001", Payee: "242055000001", Amount: 5075, Currency: "XAF"}, PayoutRef: "QD0000000000000000000000AB"}
+	if o, err := c.Pay(t.Context(), account, p); err != nil || o.Status != connector.PayoutPending || enquiries.Load() != 0 {
+		t.Errorf("%+v, %v, %d enquiries", o, err, enquiries.Load())
+	}
+	if o, err := c.EnquirePayout(t.Context(), account, p.PayoutReference); err != nil || !o.Agrees(p.PayoutReference) || enquiries.Load() != 1 {
+		t.Errorf("%+v, %v, %d enquiries", o, err, enquiries.Load())
 	}
 }
