@@ -137,6 +137,7 @@ var french = words{ //nolint:gosec // texts, no credential
 		"line.partly_returned": "Retour d’une partie", "line.retried": "Nouvel essai", "line.proven": "Refus prouvé", "line.corrected": "Ligne corrigée", "line.settled": "Ligne décidée par deux personnes", "case.opened": "Cas ouvert", "case.acknowledged": "Cas noté",
 	},
 	Done: map[string]string{
+		"import": "Le fichier est importé. Relisez le brouillon, puis scellez-le ou abandonnez-le.", "seal": "Le lot est scellé. Il attend les approbations.", "discard": "Le brouillon est abandonné.",
 		"approve": "Votre approbation est enregistrée.", "reject": "Le lot est rejeté.", "release": "Le lot est mis en paiement.", "resume": "La suspension est levée.", "resume_first": "Votre signature est enregistrée. Une autre personne doit signer.",
 		"hold": "Le lot est suspendu.", "recall": "Le lot est rappelé.", "stop": "Le lot est arrêté.", "proposed": "Votre proposition est signée. Une autre personne doit la signer.", "changed": "Le changement est enregistré. Il s’applique dans 24 heures.", "dropped": "La proposition est abandonnée.", "revoked": "Le signataire est retiré.",
 	},
@@ -152,7 +153,12 @@ var french = words{ //nolint:gosec // texts, no credential
 		"approval.maker": "Personne\u00a0: la personne qui a préparé le lot ne l’approuve pas et ne le met pas en paiement. Une autre doit signer.", "approval.twice": "Personne\u00a0: vous avez déjà approuvé ce lot, ou une autre personne l’a fait à votre place. Une autre doit signer.",
 		"approval.not_in_force": "Personne\u00a0: il faut une personne en vigueur, avec une clé d’accès inscrite depuis 24 heures et avant le scellement du lot. Une autre doit signer.", "approval.not_signed": "Signature\u00a0: elle n’est pas celle de ce lot ou de ce changement. Rechargez la page et signez de nouveau.",
 		"approval.needs_two": "Personne\u00a0: deux personnes différentes signent, avec deux clés différentes.", "batch.not_maker": "Personne\u00a0: seule la personne qui a préparé le lot le rappelle. Les autres le rejettent.",
-		"policy.fault": "Règles", "roster.fault": "Signataires", "roster.not_found": "Personne\u00a0: choisissez une personne inscrite.",
+		"batch.empty": "Lot\u00a0: il n’a pas de ligne. Abandonnez le brouillon et importez de nouveau.", "batch.other_content": "Lot\u00a0: ses lignes ne sont pas celles que la page a comptées. Abandonnez le brouillon et importez de nouveau.",
+		"policy.missing": "Règles\u00a0: aucune n’est en vigueur dans ce mode. Deux signataires en proposent sur la page «\u00a0Signataires et règles\u00a0».", "batch.currency": "Devise\u00a0: ce n’est plus celle des règles. Abandonnez le brouillon.",
+		"batch.names": "Noms\u00a0: les règles demandent de les vérifier. Écrivez pourquoi ils ne le sont pas.", "batch.date": "Date de paiement\u00a0: le dernier jour de paiement est passé. Abandonnez le brouillon et importez avec une autre date.",
+		"policy.day_limit": "Montant\u00a0: le plafond du jour serait dépassé. Scellez un autre jour.", "policy.above_tiers": "Montant\u00a0: aucun palier des règles ne va si haut. Deux signataires en proposent un.",
+		"policy.too_few": "Signataires\u00a0: trop peu de personnes en vigueur ont les rôles que les règles demandent. Inscrivez-en d’autres\u00a0; elles comptent 24 heures après.",
+		"policy.fault":   "Règles", "roster.fault": "Signataires", "roster.not_found": "Personne\u00a0: choisissez une personne inscrite.",
 		"roster.key_taken": "Clé d’accès\u00a0: elle est déjà celle d’une autre personne. Inscrivez-en une autre.", "roster.number_taken": "Matricule\u00a0: une autre personne en vigueur l’a déjà. Vérifiez le matricule.",
 	},
 	Mends: map[string]string{
@@ -236,6 +242,7 @@ var english = words{
 		"line.partly_returned": "A part returned", "line.retried": "New try", "line.proven": "Refusal proven", "line.corrected": "Line corrected", "line.settled": "Line decided by two people", "case.opened": "Case opened", "case.acknowledged": "Case noted",
 	},
 	Done: map[string]string{
+		"import": "The file is imported. Look at the draft, then seal or discard it.", "seal": "The batch is sealed. It waits for approvals.", "discard": "The draft is discarded.",
 		"approve": "Your approval is recorded.", "reject": "The batch is rejected.", "release": "The batch is released.", "resume": "The hold is lifted.", "resume_first": "Your signature is recorded. Another person must sign.",
 		"hold": "The batch is held.", "recall": "The batch is recalled.", "stop": "The batch is stopped.", "proposed": "Your proposal is signed. Another person must sign it.", "changed": "The change is recorded. It applies in 24 hours.", "dropped": "The proposal is dropped.", "revoked": "The signatory is revoked.",
 	},
@@ -251,7 +258,12 @@ var english = words{
 		"approval.maker": "Person: who prepared the batch neither approves nor releases it. Another person must sign.", "approval.twice": "Person: you have approved this batch, or another person has in your place. Another person must sign.",
 		"approval.not_in_force": "Person: a person in force must sign, with a passkey enrolled for 24 hours and before the batch was sealed. Another person must sign.", "approval.not_signed": "Signature: it is not of this batch or this change. Load the page again and sign again.",
 		"approval.needs_two": "Person: two different people sign, with two different passkeys.", "batch.not_maker": "Person: only who prepared the batch recalls it. Others reject it.",
-		"policy.fault": "Policy", "roster.fault": "Signatories", "roster.not_found": "Person: choose an enrolled person.",
+		"batch.empty": "Batch: it has no lines. Discard the draft and import again.", "batch.other_content": "Batch: its lines are not those that the page counted. Discard the draft and import again.",
+		"policy.missing": "Policy: none is in force in this mode. Two signatories propose one on the page \"Signatories and policy\".", "batch.currency": "Currency: it is not that of the policy any more. Discard the draft.",
+		"batch.names": "Names: the policy asks for a check. Write why they are not checked.", "batch.date": "Payment date: the last day of payment is over. Discard the draft and import with another date.",
+		"policy.day_limit": "Amount: the limit of the day would be exceeded. Seal it on another day.", "policy.above_tiers": "Amount: no tier of the policy reaches so far. Two signatories propose one.",
+		"policy.too_few": "Signatories: too few people in force have the roles that the policy asks for. Enrol others; they count 24 hours later.",
+		"policy.fault":   "Policy", "roster.fault": "Signatories", "roster.not_found": "Person: choose an enrolled person.",
 		"roster.key_taken": "Passkey: it is another person's already. Enrol another one.", "roster.number_taken": "Staff number: another person in force has it. Check the number.",
 	},
 	Mends: map[string]string{

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -112,10 +113,21 @@ var (
 var ErrMaybeSealed = errors.New("the processor has not answered, and the batch may be sealed")
 
 // RefusedError is the error of a command that the processor refuses.
-type RefusedError struct{ disbursement.Refusal }
+type RefusedError struct {
+	disbursement.Refusal
+	// Row of the file and LineRef are those of the line that is refused; zero if it is none.
+	Row     int
+	LineRef string
+}
 
 // Error returns the field, the mend and the code.
-func (r *RefusedError) Error() string { return fmt.Sprintf("%s: %s (%s)", r.Field, r.Mend, r.Code) }
+func (r *RefusedError) Error() string {
+	if r.LineRef != "" {
+		field := r.Field[strings.LastIndexByte(r.Field, '.')+1:]
+		return fmt.Sprintf("row %d, %s of line %s: %s (%s)", r.Row, field, r.LineRef, r.Mend, r.Code)
+	}
+	return fmt.Sprintf("%s: %s (%s)", r.Field, r.Mend, r.Code)
+}
 
 // Import reads the file, opens and fills a batch, compares it with earlier ones and seals it, unless it is to stay a draft. After
 // any error but ErrFile the batch is discarded; if that fails, too, it ends by itself after seven days, and meanwhile its
@@ -159,7 +171,7 @@ func (i *Importer) Import(ctx context.Context, q Import) (out Imported, err erro
 	} else if err != nil {
 		return out, errors.Join(err, x.discard(ctx)) // it may be opened
 	}
-	err = x.fill(ctx, importID, sealed)
+	err = x.fill(ctx, importID, sealed, out.File.Lines)
 	if err == nil {
 		out.Notes, err = x.note(ctx, opened, out.File.Lines)
 	}
@@ -217,7 +229,7 @@ func (x *importing) ask(ctx context.Context, do disbursement.Action) (disburseme
 	case err != nil:
 		return disbursement.Batch{}, err
 	case a.Refusal != nil:
-		return disbursement.Batch{}, &RefusedError{*a.Refusal}
+		return disbursement.Batch{}, &RefusedError{Refusal: *a.Refusal}
 	case a.Batch == nil:
 		return disbursement.Batch{}, nil
 	}
@@ -225,7 +237,7 @@ func (x *importing) ask(ctx context.Context, do disbursement.Action) (disburseme
 }
 
 // fill adds the lines.
-func (x *importing) fill(ctx context.Context, importID string, sealed *lines.Sealed) error {
+func (x *importing) fill(ctx context.Context, importID string, sealed *lines.Sealed, of []lines.Line) error {
 	contents, err := x.encrypt(ctx, sealed)
 	if err != nil {
 		return err
@@ -235,10 +247,23 @@ func (x *importing) fill(ctx context.Context, importID string, sealed *lines.Sea
 			return err
 		}
 		if _, err := x.ask(ctx, disbursement.AddLines{ImportID: importID, Position: chunk.Position, Lines: chunk.Lines}); err != nil {
-			return err
+			return atLine(err, of[chunk.Position:])
 		}
 	}
 	return nil
+}
+
+// atLine names the line that a refusal is about, whose field begins with lines[0]. for the first of a command.
+func atLine(err error, of []lines.Line) error {
+	var refused *RefusedError
+	i := 0
+	if !errors.As(err, &refused) {
+		return err
+	}
+	if _, failed := fmt.Sscanf(refused.Field, "lines[%d].", &i); failed == nil && i >= 0 && i < len(of) {
+		refused.Row, refused.LineRef = of[i].Row, of[i].Content.LineRef
+	}
+	return err
 }
 
 // encrypt seals the content of each line with a data key of its own.

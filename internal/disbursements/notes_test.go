@@ -73,8 +73,11 @@ func TestImportsSayWhatDiffers(t *testing.T) {
 		t.Errorf("against the last batch: %+v, want %+v", n.Last, want)
 	}
 	warned := []disbursements.Warned{
-		{Kind: lines.WarnAccount, Ref: "a2"}, {Kind: lines.WarnRecent, Ref: "b2", Other: again.Batch.Date},
-		{Kind: lines.WarnPayee, Ref: "e2"}, {Kind: lines.WarnTwice, Ref: "e3", Other: "e2"}, {Kind: lines.WarnPayee, Ref: "e3"},
+		{Kind: lines.WarnAccount, Ref: "a2"},
+		{Kind: lines.WarnRecent, Ref: "b2", Other: again.Batch.Date},
+		{Kind: lines.WarnPayee, Ref: "e2"},
+		{Kind: lines.WarnTwice, Ref: "e3", Other: "e2"},
+		{Kind: lines.WarnPayee, Ref: "e3"},
 	}
 	if !reflect.DeepEqual(n.Warned, warned) {
 		t.Errorf("warnings: %+v, want %+v", n.Warned, warned)

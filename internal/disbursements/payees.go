@@ -2,6 +2,7 @@ package disbursements
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"time"
@@ -33,6 +34,15 @@ func NewPayees(pool *pgxpool.Pool, keys *secret.Keys) (*Payees, error) {
 
 // MAC returns the keyed hash of a text of lines.PayeeText or lines.NameText.
 func (p *Payees) MAC(text string) lines.MAC { return lines.MAC(p.macs.Append(nil, []byte(text))) }
+
+// NewIDs returns what makes ids of batches. The error says that the key of LabelIDs is not held.
+func NewIDs(keys *secret.Keys) (disbursement.IDs, error) {
+	macs, err := keys.MACs(LabelIDs)
+	if err != nil {
+		return disbursement.IDs{}, err
+	}
+	return disbursement.NewIDs(func(text string) [sha256.Size]byte { return sha256.Sum256(macs.Append(nil, []byte(text))) }), nil
+}
 
 const (
 	// knownFor is how far back Known looks for payments; lines.Warn warns of these.

@@ -153,6 +153,13 @@ func (w *World) Import(t *testing.T, ref, file string, draft bool) disbursements
 	if err != nil {
 		t.Fatalf("importing %s: %v", ref, err)
 	}
+	if draft {
+		await.Until(t, "the draft in the read model", func() bool {
+			b, err := w.Batches.Batch(t.Context(), disbursements.Scope{TenantID: registries.AgencyA}, made.Batch.ID)
+			return err == nil && b.Count == made.Batch.Count
+		})
+		return made
+	}
 	w.shows(t, made.Batch)
 	return made
 }

@@ -5,10 +5,10 @@ package backoffice
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -126,7 +126,7 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 	if w.Files, err = w.files(pool, keys); err != nil {
 		t.Fatal(err)
 	}
-	batches, err := batchpages.New(batchpages.Config{Batches: w.Batches, Lines: opener{w}, Processor: asker{w}, Approvals: w.Desk, Book: identity.OpenBook(pool, keys), URL: office.URL})
+	batches, err := batchpages.New(batchpages.Config{Batches: w.Batches, Lines: opener{w}, Processor: asker{w}, Approvals: w.Desk, Book: identity.OpenBook(pool, keys), URL: office.URL, Importer: w.Files, Accounts: w.Files.Accounts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func (w *World) files(pool *pgxpool.Pool, keys *secret.Keys) (*disbursements.Imp
 	if err != nil {
 		return nil, err
 	}
-	ids, err := keys.MACs(disbursements.LabelIDs)
+	ids, err := disbursements.NewIDs(keys)
 	if err != nil {
 		return nil, err
 	}
@@ -301,7 +301,7 @@ func (w *World) files(pool *pgxpool.Pool, keys *secret.Keys) (*disbursements.Imp
 	}
 	return &disbursements.Importer{
 		Processor: asker{w}, Personal: w.Lines, Batches: w.Batches, Payees: payees, Partition: func(string, string) int32 { return 0 }, Now: w.Now,
-		IDs:      disbursement.NewIDs(func(text string) [sha256.Size]byte { return sha256.Sum256(ids.Append(nil, []byte(text))) }),
+		IDs:      ids,
 		Accounts: func(string, bool) ([]disbursements.Account, int64) { return []disbursements.Account{account}, 1 },
 	}, nil
 }
@@ -471,6 +471,19 @@ func (b *Browser) Get(path string) *httptest.ResponseRecorder {
 // Post sends a form.
 func (b *Browser) Post(path string, fields url.Values) *httptest.ResponseRecorder {
 	return b.do(http.MethodPost, path, "application/x-www-form-urlencoded", []byte(fields.Encode()))
+}
+
+// Upload sends a form with a file.
+func (b *Browser) Upload(path string, fields url.Values, file []byte) *httptest.ResponseRecorder {
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	for name := range fields {
+		_ = form.WriteField(name, fields.Get(name)) // a buffer takes everything
+	}
+	part, _ := form.CreateFormFile("file", "lines.csv")
+	_, _ = part.Write(file)
+	_ = form.Close()
+	return b.do(http.MethodPost, path, form.FormDataContentType(), body.Bytes())
 }
 
 func (b *Browser) do(method, path, contentType string, body []byte) *httptest.ResponseRecorder {

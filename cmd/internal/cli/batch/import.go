@@ -2,7 +2,6 @@ package batch
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -220,7 +219,7 @@ func refusedFile(m *cli.Meta, file *lines.File, lang money.Language) error {
 }
 
 func makeBatch(ctx context.Context, m *cli.Meta, processor *commands.Disbursement, topology *kafka.Topology, batches *disbursements.Store, q disbursements.Import, accounts []disbursements.Account, revision int64, lang money.Language) error {
-	ids, err := idsOf(m)
+	ids, err := disbursements.NewIDs(m.Keys)
 	if err != nil {
 		return err
 	}
@@ -255,15 +254,6 @@ func makeBatch(ctx context.Context, m *cli.Meta, processor *commands.Disbursemen
 		sayChanges(p, file)
 		sayNotes(p, made.Notes, b.Currency)
 	})
-}
-
-// idsOf makes ids of batches.
-func idsOf(m *cli.Meta) (disbursement.IDs, error) {
-	macs, err := m.Keys.MACs(disbursements.LabelIDs)
-	if err != nil {
-		return disbursement.IDs{}, err
-	}
-	return disbursement.NewIDs(func(text string) [sha256.Size]byte { return sha256.Sum256(macs.Append(nil, []byte(text))) }), nil
 }
 
 func templateFile() cli.Command {
