@@ -111,7 +111,8 @@ func (s *Store) Notes(ctx context.Context, batch string) (*Notes, error) {
 	return &n, nil
 }
 
-func (s *Store) keepNotes(ctx context.Context, b disbursement.Batch, n *Notes) error {
+// KeepNotes stores what an import says of a batch, once.
+func (s *Store) KeepNotes(ctx context.Context, b disbursement.Batch, n *Notes) error {
 	text, err := json.Marshal(n)
 	if err == nil {
 		_, err = s.pool.Exec(ctx, `INSERT INTO disbursement_notes (batch, notes, date) VALUES ($1, $2, $3::text::date)`, b.ID, text, b.Date)
@@ -178,10 +179,10 @@ func (x *importing) note(ctx context.Context, b disbursement.Batch, list []lines
 	if err != nil && !errors.Is(err, ErrUnknown) {
 		return nil, err
 	}
-	if err := x.Payees.keep(ctx, b, list); err != nil {
+	if err := x.Payees.Keep(ctx, b, list); err != nil {
 		return nil, err
 	}
-	return n, x.Batches.keepNotes(ctx, b, n)
+	return n, x.Batches.KeepNotes(ctx, b, n)
 }
 
 // byRef compares with an earlier revision, whose lines it opens. A line that cannot be opened any more counts as removed and

@@ -119,8 +119,8 @@ func distinct(list [][]byte) [][]byte {
 	return slices.CompactFunc(list, slices.Equal[[]byte])
 }
 
-// keep stores whom a batch pays. list is in the order of its positions.
-func (p *Payees) keep(ctx context.Context, b disbursement.Batch, list []lines.Line) error {
+// Keep stores whom a batch pays, once. list is in the order of its positions.
+func (p *Payees) Keep(ctx context.Context, b disbursement.Batch, list []lines.Line) error {
 	date, err := time.Parse(time.DateOnly, b.Date)
 	if err != nil {
 		return fmt.Errorf("reading the date of a batch: %w", err)
