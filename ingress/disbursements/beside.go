@@ -67,7 +67,7 @@ func (v *visit) beside() *beside {
 			out.Comparisons = append(out.Comparisons, v.compared(out.T, x.text, x.c, b.Currency))
 		}
 	}
-	out.Warnings = staff.Grid{Caption: out.T.Warnings, Heads: []string{out.T.Kind, v.w.Count, out.T.Which}}
+	out.Warnings = staff.Grid{Caption: out.T.Warnings, Heads: []string{out.T.Kind, out.T.HowMany, out.T.Which}}
 	for _, kind := range disbursements.WarningKinds() {
 		if notes.Warnings[kind] == 0 {
 			continue
@@ -106,7 +106,7 @@ func (v *visit) compared(t *importWords, with string, c *disbursements.Compariso
 		out.Text += " " + t.Same
 		return out
 	}
-	out.Grid = staff.Grid{Caption: t.Differences, Heads: []string{t.Kind, v.w.Count, t.Which}}
+	out.Grid = staff.Grid{Caption: t.Differences, Heads: []string{t.Kind, t.HowMany, t.Which}}
 	for _, kind := range disbursements.ChangeKinds() {
 		if c.Count[kind] == 0 {
 			continue

@@ -18,15 +18,17 @@ type importWords struct {
 	Busy, NoFile, NoRef, NoDate, NoCurrency, NoAccounts, NoAnswer   string
 	TooLarge                                                        string // megabytes
 	Refused                                                         string // number of faults
-	Faults, Row, Column, Cell, Happened, Mend                       string
+	Faults, Where, WholeFile, Cell, Happened                        string
+	RowColumn                                                       string // row, column
+	OnlyRow                                                         string // row
 	AtRow                                                           string // row of the file, line_ref
 	NotMaker, Missing, FoundTitle, FoundText, NoWarnings            string
 	// With… are batch_ref, revision, date, the sum of the earlier batch, and that of this one.
-	WithRevision, WithLast, Same           string
-	Differences, Warnings, Kind, Which     string
-	WaiverHint                             string
-	Seal, Discard                          actWords
-	ChangeKinds, WarningKinds, CodeRefused map[string]string
+	WithRevision, WithLast, Same                string
+	Differences, Warnings, Kind, HowMany, Which string
+	WaiverHint                                  string
+	Seal, Discard                               actWords
+	ChangeKinds, WarningKinds, CodeRefused      map[string]string
 }
 
 var importTexts = language.Table[*importWords]{money.French: &frenchImport, money.English: &englishImport}
@@ -41,13 +43,13 @@ var frenchImport = importWords{
 	NoCurrency: "Devise\u00a0: donnez un code comme XAF.", NoAccounts: "Mode\u00a0: votre administration n’a pas de compte de paiement dans ce mode. Prévenez l’exploitation.",
 	NoAnswer: "Le service n’a pas répondu à temps. Rien ne peut être payé\u00a0: s’il reste un brouillon, il prend fin sous sept jours, ou vous l’abandonnez. Recommencez dans une minute.",
 	TooLarge: "Fichier\u00a0: il dépasse %d Mo. Partagez-le en plusieurs lots.", Refused: "Le fichier est refusé, rien n’est importé. Nombre d’erreurs\u00a0: %d.",
-	Faults: "Erreurs du fichier", Row: "Ligne du fichier", Column: "Colonne", Cell: "Contenu", Happened: "Ce qui s’est passé", Mend: "Que faire",
+	Faults: "Erreurs du fichier", Where: "Endroit", WholeFile: "Fichier", Cell: "Contenu", Happened: "Ce qui s’est passé, et que faire", RowColumn: "Ligne %d, colonne %s", OnlyRow: "Ligne %d",
 	AtRow:    "Ligne %d du fichier, référence %s\u00a0: ",
 	NotMaker: "Seule la personne qui a importé le fichier scelle le lot.", Missing: "Ce que l’import a relevé n’a pas pu être lu. Rechargez la page.",
 	FoundTitle: "Ce que l’import a relevé", FoundText: "Cette partie aide à relire. Elle n’est pas signée\u00a0: votre clé d’accès signe le lot et ses lignes, pas ces remarques.",
 	NoWarnings:   "Aucun avertissement.",
 	WithRevision: "Comparé à la dernière révision (%s, révision %d, du %s)\u00a0: total %s, maintenant %s.", WithLast: "Comparé au dernier lot (%s, révision %d, du %s)\u00a0: total %s, maintenant %s.",
-	Same: "Rien ne diffère.", Differences: "Différences", Warnings: "Avertissements", Kind: "Nature", Which: "Références de lignes",
+	Same: "Rien ne diffère.", Differences: "Différences", Warnings: "Avertissements", Kind: "Nature", HowMany: "Nombre", Which: "Références de lignes",
 	WaiverHint: "Les règles demandent de vérifier les noms. Écrivez pourquoi ils ne le sont pas\u00a0; les approbateurs le lisent.",
 	Seal:       actWords{"Sceller le lot", "Le lot est figé et attend les approbations. Vous pourrez le rappeler tant qu’il n’est pas mis en paiement.", "Sceller"},
 	Discard:    actWords{"Abandonner le brouillon", "Le brouillon prend fin. Sa référence est libre.", "Abandonner"},
@@ -79,13 +81,13 @@ var englishImport = importWords{
 	NoCurrency: "Currency: give a code such as XAF.", NoAccounts: "Mode: your administration has no payout account in this mode. Tell whoever runs the service.",
 	NoAnswer: "The service did not answer in time. Nothing can be paid: a draft that is left ends within seven days, or you discard it. Try again in a minute.",
 	TooLarge: "File: it is larger than %d MB. Split it into several batches.", Refused: "The file is refused, and nothing is imported. Number of faults: %d.",
-	Faults: "Faults of the file", Row: "Row", Column: "Column", Cell: "Content", Happened: "What happened", Mend: "What to do",
+	Faults: "Faults of the file", Where: "Where", WholeFile: "File", Cell: "Content", Happened: "What happened, and what to do", RowColumn: "Row %d, column %s", OnlyRow: "Row %d",
 	AtRow:    "Row %d of the file, reference %s: ",
 	NotMaker: "Only the person who imported the file seals the batch.", Missing: "What the import found could not be read. Load the page again.",
 	FoundTitle: "What the import found", FoundText: "This part helps to look at the batch. It is not signed: your passkey signs the batch and its lines, not these remarks.",
 	NoWarnings:   "No warnings.",
 	WithRevision: "Compared with the last revision (%s, revision %d, of %s): total %s, now %s.", WithLast: "Compared with the last batch (%s, revision %d, of %s): total %s, now %s.",
-	Same: "Nothing differs.", Differences: "Differences", Warnings: "Warnings", Kind: "Kind", Which: "Line references",
+	Same: "Nothing differs.", Differences: "Differences", Warnings: "Warnings", Kind: "Kind", HowMany: "Number", Which: "Line references",
 	WaiverHint: "The policy asks for a check of the names. Write why they are not checked; approvers read it.",
 	Seal:       actWords{"Seal the batch", "The batch is fixed and waits for approvals. You can recall it until it is released.", "Seal"},
 	Discard:    actWords{"Discard the draft", "The draft ends. Its reference is free.", "Discard"},

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -56,7 +55,6 @@ type importView struct {
 	URL            string
 	Templates      []staff.Fact
 	FileFaults     staff.Grid
-	FaultsText     string
 	Currency, Date string
 }
 
@@ -90,14 +88,16 @@ func (v *visit) writeImport(status int, typed url.Values, file *lines.File, fiel
 		out.Templates = append(out.Templates, staff.Fact{Label: t.Template, Value: strings.ToUpper(format), URL: v.URL(rootTemplate, fieldMode, disbursement.Mode(!test), fieldFormat, format)})
 	}
 	if file != nil {
-		out.FaultsText = fmt.Sprintf(t.Refused, file.Count)
-		out.FileFaults = staff.Grid{Caption: t.Faults, Heads: []string{t.Row, t.Column, t.Cell, t.Happened, t.Mend}}
+		out.FileFaults = staff.Grid{Caption: t.Faults, Heads: []string{t.Where, t.Cell, t.Happened}}
 		for _, f := range file.Faults[:min(len(file.Faults), faultsShown)] {
-			row := "–"
-			if f.Row > 0 {
-				row = strconv.Itoa(f.Row)
+			where := t.WholeFile
+			switch {
+			case f.Row > 0 && f.Column != "":
+				where = fmt.Sprintf(t.RowColumn, f.Row, f.Column)
+			case f.Row > 0:
+				where = fmt.Sprintf(t.OnlyRow, f.Row)
 			}
-			out.FileFaults.Rows = append(out.FileFaults.Rows, []staff.Cell{{Text: row}, {Text: f.Column, More: string(f.Header)}, {Text: f.Cell}, {Text: f.Detail(v.Lang)}, {Text: f.Mend(v.Lang)}})
+			out.FileFaults.Rows = append(out.FileFaults.Rows, []staff.Cell{{Text: where, More: string(f.Header)}, {Text: f.Cell}, {Text: f.Detail(v.Lang), More: f.Mend(v.Lang)}})
 		}
 	}
 	v.Write(status, "batchimport", out)

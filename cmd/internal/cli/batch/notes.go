@@ -17,7 +17,7 @@ const shownNotes = 5
 var (
 	changeTexts = map[disbursements.ChangeKind]string{
 		disbursements.ChangeAdded: "lines added", disbursements.ChangeRemoved: "lines removed", disbursements.ChangeLine: "lines changed",
-		disbursements.ChangeNew: "payees that it did not have", disbursements.ChangeGone: "payees gone", disbursements.ChangeAccount: "names with another account",
+		disbursements.ChangeNew: "payees that it has not", disbursements.ChangeGone: "payees gone", disbursements.ChangeAccount: "names with another account",
 		disbursements.ChangeAmount: "payees with another sum",
 	}
 	warningTexts = map[lines.WarningKind]string{
@@ -81,10 +81,10 @@ func sayNotes(p *render.Page, n *disbursements.Notes, currency string) {
 			case w.Other == "":
 				refs = append(refs, w.Ref)
 			default:
-				refs = append(refs, fmt.Sprintf("%s (%s)", w.Ref, w.Other))
+				refs = append(refs, w.Ref+" as "+w.Other)
 			}
 		}
-		p.Say("warning: %d %s: %s", n.Warnings[kind], warningTexts[kind], some(refs, n.Warnings[kind]))
+		p.Say("warning: %s: %d (%s)", warningTexts[kind], n.Warnings[kind], some(refs, n.Warnings[kind]))
 	}
 }
 
@@ -108,7 +108,7 @@ func sayComparison(p *render.Page, with string, c *disbursements.Comparison, cur
 				refs = append(refs, x.Ref+columnsText(x.Columns))
 			}
 		}
-		p.Say("  %d %s: %s", c.Count[kind], changeTexts[kind], some(refs, c.Count[kind]))
+		p.Say("  %s: %d (%s)", changeTexts[kind], c.Count[kind], some(refs, c.Count[kind]))
 	}
 }
 
