@@ -165,10 +165,21 @@ func (p *Payees) of(ctx context.Context, batch string) (out []paid, err error) {
 // after its end (personal.LineKept). Any number of instances may run it at the same time.
 func SweepPayees(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 	before := localtime.Day(now.Add(-personal.LineKept))
-	for _, table := range []string{"disbursement_payees", "disbursement_notes"} {
-		if _, err := pool.Exec(ctx, `DELETE FROM `+table+` WHERE date < $1::date`, before); err != nil {
-			return fmt.Errorf("deleting old rows of %s: %w", table, err)
-		}
+	_, err := pool.Exec(ctx, `DELETE FROM disbursement_payees WHERE date < $1::text::date`, before)
+	if err == nil {
+		_, err = pool.Exec(ctx, `DELETE FROM disbursement_notes WHERE date < $1::text::date`, before)
+	}
+	if err != nil {
+		return fmt.Errorf("deleting old rows of payees: %w", err)
+	}
+	return nil
+}
+
+// ForgetPayee deletes the hashes of a line that is erased (personal.Request): they tell whoever has the key whether somebody was
+// paid.
+func ForgetPayee(ctx context.Context, tx pgx.Tx, lineID string) error {
+	if _, err := tx.Exec(ctx, `DELETE FROM disbursement_payees WHERE batch = split_part($1, ':', 1) AND position::text = split_part($1, ':', 2)`, lineID); err != nil {
+		return fmt.Errorf("deleting the hashes of a line: %w", err)
 	}
 	return nil
 }

@@ -158,9 +158,10 @@ func (s *Store) eraseLine(ctx context.Context, lineID string, q Request) (result
 			result = ResultUnknown
 			return nil
 		}
-		// The keyed hashes of the payee and the name tell whoever has the key whether somebody was paid.
-		if _, err := tx.Exec(ctx, `DELETE FROM disbursement_payees WHERE batch = split_part($1, ':', 1) AND position::text = split_part($1, ':', 2)`, lineID); err != nil {
-			return fmt.Errorf("deleting the hashes of a line: %w", err)
+		if q.Forget != nil {
+			if err := q.Forget(ctx, tx, lineID); err != nil {
+				return err
+			}
 		}
 		result = ResultErased
 		return recordErasure(ctx, tx, lineID, q, result)

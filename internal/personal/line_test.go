@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quittance/checkout"
+	"quittance/internal/disbursements"
 	"quittance/internal/operation"
 	"quittance/internal/personal"
 )
@@ -125,7 +126,7 @@ func TestEraseLines(t *testing.T) {
 
 	erase := func(id string, want personal.Result) {
 		t.Helper()
-		got, err := v.Erase(t.Context(), nil, id, personal.Request{Actor: actor, At: v.now, By: "account"})
+		got, err := v.Erase(t.Context(), nil, id, personal.Request{Actor: actor, At: v.now, By: "account", Forget: disbursements.ForgetPayee})
 		if err != nil || got != want {
 			t.Errorf("%s: %s, %v; want %s", id, got, err, want)
 		}
