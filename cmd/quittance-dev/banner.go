@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 
 	"quittance/cmd/internal/roles"
+	"quittance/dev/staff"
+	"quittance/money/localtime"
 )
 
 // demo is the part of a registry file with plain secrets that the banner shows.
@@ -116,7 +119,7 @@ func (d demo) clerkKeys() (keys [][]string) {
 
 // banner prints how to use the installation. It is the only output with keys and a test
 // number.
-func (u *installation) banner(ctx context.Context, base *roles.Base, out io.Writer) error {
+func (u *installation) banner(ctx context.Context, base *roles.Base, signs *staff.Signatories, out io.Writer) error {
 	d, err := readDemo(u.registry)
 	if err != nil {
 		return err
@@ -152,9 +155,31 @@ func (u *installation) banner(ctx context.Context, base *roles.Base, out io.Writ
 		line("\nCreate a session, open its checkout_url, and pay with 06 600 00 01:\n")
 		line(`curl -sS %s/api/v1/checkout/sessions -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -H "Idempotency-Key: $(date +%%s%%N)" -d '{"order_id":"demo-'"$(date +%%s%%N)"'","amount":5000,"description":"Patente 2026","service_code":"patente","metadata":{"erp_due_ref":"DUE-'"$(date +%%s%%N)"'"}}'`, address, key)
 	}
+	u.payday(base, signs, line)
 	line("")
 	_, err = io.WriteString(out, b.String())
 	return err
+}
+
+// payday prints how the demo agency pays the people of a file beside the registry file.
+func (u *installation) payday(base *roles.Base, signs *staff.Signatories, line func(string, ...any)) {
+	file := filepath.Join(filepath.Dir(u.registry), "salaries.csv")
+	if _, err := os.Stat(file); err != nil || signs == nil {
+		return
+	}
+	pages := fmt.Sprintf("http://localhost:%d", u.port+portOffice)
+	program, today := os.Args[0], localtime.Day(base.Now())
+	line("\nPay the 20 people of %s, and nobody twice (test money; %s prepares, another person approves):\n", file, staff.Preparer)
+	if signs.PreparerKey != "" {
+		line("  1. QUITTANCE_STAFF_KEY=%s %s batches import %s --port %d --agency %s --mode test --date %s --batch-ref demo-%s",
+			signs.PreparerKey, program, file, u.port, staff.DemoAgency, today, today)
+	} else {
+		line("  1. Sign in at %s as %s, open %s/agency/batches?mode=test and import %s", pages, staff.Preparer, pages, file)
+	}
+	line(`  2. Sign in at %[1]s as %[2]s, open the batch in %[1]s/agency/batches?mode=test, press “Approve”, then “Release”
+  3. %[3]s batches list --mode test --port %[4]d   shows 20 paid about a minute later: operators are asked each minute
+     Above 10,000,000 FCFA a day two approve: %[5]s, or %[6]s for that person, is the second.`,
+		pages, staff.Approver1, program, u.port, staff.Approver2, staff.Delegate)
 }
 
 // keys writes the demo's keys and where its webhooks are seen. It returns the first test key of an

@@ -25,6 +25,7 @@ import (
 	"quittance/dev/stack/chdb"
 	"quittance/dev/staff"
 	office "quittance/ingress/staff"
+	"quittance/internal/disbursements"
 	"quittance/internal/identity"
 )
 
@@ -71,6 +72,7 @@ type installation struct {
 	held map[int]net.Listener          // ports that are reserved, by their offset
 	// hasPartner is true if the registry file has a partner of the deprecated cash-in API.
 	hasPartner bool
+	people     *staff.People // once the role office has started
 }
 
 func (u *installation) run(ctx context.Context, out io.Writer) (err error) {
@@ -182,9 +184,10 @@ func (u *installation) roles(ctx context.Context, out io.Writer) error {
 	// Browsers allow passkeys for the name only.
 	s.OfficeListen, s.StaffURL = local(u.port+portOffice), fmt.Sprintf("http://localhost:%d", u.port+portOffice)
 	s.DemoStaff = func(b *roles.Base, desk *identity.Desk) office.Demo {
-		return staff.NewPeople(staff.PeopleConfig{
+		u.people = staff.NewPeople(staff.PeopleConfig{
 			File: filepath.Join(u.Data, "staff.json"), Pool: b.Pool, Keys: b.Keys, Party: desk.Party(), URL: s.StaffURL, Now: b.Now,
 		})
+		return u.people
 	}
 	s.CallbackURL = "http://" + s.Listen
 	s.CheckoutURL = s.CallbackURL
@@ -266,8 +269,31 @@ func (u *installation) announce(ctx context.Context, b *roles.Base, out io.Write
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+	signs, err := u.enrol(ctx, b)
+	if err != nil {
+		u.log.Warn("the demo people do not sign for batches; an empty data folder has them again", slog.Any("error", err))
+	}
 	u.log.Info("ready", slog.String("after", time.Since(u.begun).Round(100*time.Millisecond).String()))
-	return u.banner(ctx, b, out)
+	return u.banner(ctx, b, signs, out)
+}
+
+// enrol enrols the demo people who sign for batches. It returns nil when the registry file has not their agency.
+func (u *installation) enrol(ctx context.Context, b *roles.Base) (*staff.Signatories, error) {
+	for _, agency := range b.Registry.Agencies() {
+		if agency.Slug != staff.DemoAgency {
+			continue
+		}
+		processor, err := b.OfficeBatches()
+		if err != nil {
+			return nil, err
+		}
+		signs, err := u.people.Enrol(ctx, agency.ID, processor, disbursements.NewStore(b.Pool, b.Codec))
+		if err != nil {
+			return nil, err
+		}
+		return &signs, nil
+	}
+	return nil, nil //nolint:nilnil // there is no such agency
 }
 
 // answers reports whether somebody listens on each port of this process.

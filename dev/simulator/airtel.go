@@ -32,7 +32,7 @@ const (
 // airtelOperator is Airtel Money.
 func airtelOperator() operator {
 	return operator{
-		name: operatorAirtel, routes: (*Simulator).airtelRoutes, index: airtelIndex + airtelPayoutIndex + payeesText(airtelPayees, airtelSpelled),
+		name: operatorAirtel, routes: (*Simulator).airtelRoutes, index: airtelIndex + airtelPayoutIndex + payeesText(airtelPayees, airtelSpelled, airtelCrowdSpelled),
 		reasons: airtelReasons, rejections: airtelRejections, callback: airtelCallback,
 	}
 }

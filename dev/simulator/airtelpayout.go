@@ -9,7 +9,12 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-const airtelSpelled = "05 500 00 " // airtelMagicPrefix with spaces
+const (
+	airtelSpelled = "05 500 00 " // airtelMagicPrefix with spaces
+
+	airtelCrowdPrefix  = "0550100" // payees who are all paid at once
+	airtelCrowdSpelled = "05 501 00 "
+)
 
 // airtelPayoutIndex is the text of GET / about Airtel Money Disbursements.
 const airtelPayoutIndex = `MOBILE MONEY B (Airtel Money Disbursements)    /airtel
@@ -102,7 +107,7 @@ func (s *Simulator) airtelDisburse(w http.ResponseWriter, r *http.Request) {
 	id := q.Transaction.ID
 	p := payout{
 		id: id, operator: operatorAirtel, account: account, externalID: q.Reference, amount: strconv.FormatInt(q.Transaction.Amount, 10), currency: airtelCurrency,
-		payee: q.Payee.MSISDN, operatorRef: airtelMoneyID(id), receivedAt: s.cfg.Now(), does: payeeScriptOf(airtelPayees, q.Payee.MSISDN, airtelMagicPrefix),
+		payee: q.Payee.MSISDN, operatorRef: airtelMoneyID(id), receivedAt: s.cfg.Now(), does: payeeScriptOf(airtelPayees, q.Payee.MSISDN, airtelMagicPrefix, airtelCrowdPrefix),
 	}
 	if p.does.failFirst && s.gateways[operatorAirtel].failsFirst(id) {
 		airtelRefuse(w, http.StatusInternalServerError, "ESB000001", "", "Something Went Wrong")

@@ -17,14 +17,17 @@ const (
 	mtnCountryCode = "242"
 	mtnMagicPrefix = "0660000"
 	mtnSpelled     = "06 600 00 " // mtnMagicPrefix with spaces
-	mtnOngoing     = "ONGOING"
-	mtnRejected    = "APPROVAL_REJECTED"
+
+	mtnCrowdPrefix  = "0660100" // payees who are all paid at once
+	mtnCrowdSpelled = "06 601 00 "
+	mtnOngoing      = "ONGOING"
+	mtnRejected     = "APPROVAL_REJECTED"
 )
 
 // mtnOperator is MTN MoMo Collections and Disbursements.
 func mtnOperator() operator {
 	return operator{
-		name: operatorMTN, routes: (*Simulator).mtnRoutes, index: mtnIndex + mtnPayoutIndex + payeesText(mtnPayees, mtnSpelled),
+		name: operatorMTN, routes: (*Simulator).mtnRoutes, index: mtnIndex + mtnPayoutIndex + payeesText(mtnPayees, mtnSpelled, mtnCrowdSpelled),
 		reasons: mtnReasons, rejections: mtnRejections, callback: mtnCallback,
 	}
 }

@@ -109,7 +109,7 @@ func (s *Simulator) mtnTransfer(w http.ResponseWriter, r *http.Request) {
 	p := payout{
 		id: reference.String(), operator: operatorMTN, account: account, externalID: q.ExternalID, amount: q.Amount, currency: q.Currency,
 		payee: q.Payee.PartyID, message: q.PayerMessage, note: q.PayeeNote, callbackURL: r.Header.Get("X-Callback-Url"),
-		operatorRef: strconv.FormatUint(fifteenDigits(reference), 10), receivedAt: s.cfg.Now(), does: payeeScriptOf(mtnPayees, q.Payee.PartyID, mtnCountryCode+mtnMagicPrefix),
+		operatorRef: strconv.FormatUint(fifteenDigits(reference), 10), receivedAt: s.cfg.Now(), does: payeeScriptOf(mtnPayees, q.Payee.PartyID, mtnCountryCode+mtnMagicPrefix, mtnCountryCode+mtnCrowdPrefix),
 	}
 	if p.does.failFirst && s.gateways[operatorMTN].failsFirst(p.id) {
 		refuseCode(w, http.StatusInternalServerError, "INTERNAL_PROCESSING_ERROR", "An internal error occurred while processing.")

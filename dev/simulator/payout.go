@@ -76,8 +76,12 @@ type magicPayee struct {
 }
 
 // payeeScriptOf returns what becomes of a payout to a number; prefix holds all but its last
-// two digits.
-func payeeScriptOf(all []magicPayee, number, prefix string) payeeScript {
+// two digits, and crowd those of the hundred numbers that are all paid at once: a batch pays
+// many people, and each of them once.
+func payeeScriptOf(all []magicPayee, number, prefix, crowd string) payeeScript {
+	if strings.HasPrefix(number, crowd) && len(number) == len(crowd)+2 {
+		return payeeScript{decides: true}
+	}
 	for _, p := range all {
 		if number == prefix+p.digits {
 			return p.does
@@ -87,11 +91,12 @@ func payeeScriptOf(all []magicPayee, number, prefix string) payeeScript {
 }
 
 // payeesText lists the numbers for GET /.
-func payeesText(all []magicPayee, spelled string) string {
+func payeesText(all []magicPayee, spelled, crowd string) string {
 	var b strings.Builder
 	for _, p := range all {
 		b.WriteString("    " + spelled + p.digits + "  " + p.says + "\n")
 	}
+	b.WriteString("    " + crowd + "NN  is paid at once, whatever NN\n")
 	b.WriteString("\n")
 	return b.String()
 }

@@ -25,23 +25,47 @@ type demoPerson struct {
 	name   string
 	agency string // slug; empty for operations
 	roles  []identity.Role
+	// number is the staff number; empty for none. Who signs for batches has one.
+	number string
+	// keyed gives the person an st_ key besides, with which commands are sent. It is made for the first person of an agency
+	// only: later ones need a proposer.
+	keyed bool
 }
 
 // manages reports whether the person decides about people of the group.
 func (d demoPerson) manages() bool { return identity.Allowed(d.roles, identity.MayManagePeople) }
 
+// DemoAgency is the slug of the agency whose demo people sign for batches.
+const DemoAgency = "impots"
+
+// Names of demo people who sign for batches of DemoAgency.
+const (
+	Preparer  = "Démo Préparateur"
+	Approver1 = "Démo Approbateur 1"
+	Approver2 = "Démo Approbateur 2"
+	Delegate  = "Démo Délégué"
+)
+
 // demo are the people of developer mode. Two leads decide about a case together, an accountant and an approver about
-// one of their agency, and two security officers about people.
+// one of their agency, and two security officers about people. The preparer makes batches of the agency, which the approvers
+// approve; the delegate stands for one of them.
 var demo = []demoPerson{
-	{"Démo Lead 1", "", []identity.Role{identity.RoleLead}},
-	{"Démo Lead 2", "", []identity.Role{identity.RoleLead}},
-	{"Démo Support", "", []identity.Role{identity.RoleSupport}},
-	{"Démo Audit", "", []identity.Role{identity.RoleAuditor}},
-	{"Démo Comptable", "impots", []identity.Role{identity.RoleAccountant}},
-	{"Démo Approbateur", "impots", []identity.Role{identity.RoleApprover}},
-	{"Démo Sécurité 1", "", []identity.Role{identity.RoleSecurityOfficer}},
-	{"Démo Sécurité 2", "", []identity.Role{identity.RoleSecurityOfficer}},
+	{name: "Démo Lead 1", roles: []identity.Role{identity.RoleLead}},
+	{name: "Démo Lead 2", roles: []identity.Role{identity.RoleLead}},
+	{name: "Démo Support", roles: []identity.Role{identity.RoleSupport}},
+	{name: "Démo Audit", roles: []identity.Role{identity.RoleAuditor}},
+	{name: Preparer, agency: DemoAgency, roles: []identity.Role{identity.RolePreparer}, number: "D-1", keyed: true},
+	{name: Approver1, agency: DemoAgency, roles: []identity.Role{identity.RoleApprover}, number: "D-2"},
+	{name: Approver2, agency: DemoAgency, roles: []identity.Role{identity.RoleApprover}, number: "D-3"},
+	{name: Delegate, agency: DemoAgency, roles: []identity.Role{identity.RoleApprover}, number: "D-4"},
+	{name: "Démo Comptable", agency: DemoAgency, roles: []identity.Role{identity.RoleAccountant}},
+	{name: "Démo Sécurité 1", roles: []identity.Role{identity.RoleSecurityOfficer}},
+	{name: "Démo Sécurité 2", roles: []identity.Role{identity.RoleSecurityOfficer}},
 }
+
+// demoAge is how long ago demo people were made: their passkeys approve, and signatures of the first two people of an agency's
+// roster were in force when the others were enrolled.
+const demoAge = 4 * 24 * time.Hour
 
 // PeopleConfig configures People. All fields are required.
 type PeopleConfig struct {
@@ -72,6 +96,8 @@ type People struct {
 type keptPerson struct {
 	ID   uuid.UUID                    `json:"id"`
 	Keys []virtualwebauthn.Credential `json:"keys"`
+	// StaffKey is the person's st_ key; empty for none.
+	StaffKey string `json:"staff_key,omitempty"`
 }
 
 // NewPeople makes the demo people of an installation.
@@ -93,6 +119,11 @@ func (p *People) Answer(ctx context.Context, name string, options json.RawMessag
 	if err != nil {
 		return nil, err
 	}
+	return p.press(who, options)
+}
+
+// press answers options with the first passkey of a person.
+func (p *People) press(who keptPerson, options json.RawMessage) ([]byte, error) {
 	device, err := NewDevice(who.ID, p.cfg.URL)
 	if err != nil {
 		return nil, err
@@ -162,11 +193,21 @@ func (p *People) load() error {
 
 // make invites a person, makes two passkeys and confirms them, at a time so long ago that the passkeys approve now.
 func (p *People) make(ctx context.Context, d demoPerson, known bool) (who keptPerson, err error) {
-	then := p.cfg.Now().Add(-identity.ApprovesAfter - time.Minute)
+	then := p.cfg.Now().Add(-demoAge)
 	by := identity.By{Actor: operation.Actor{Kind: operation.ActorService, Name: "quittance-dev"}}
-	req := identity.InvitationRequest{Person: identity.StaffRequest{Name: d.name, Agency: d.agency, Roles: d.roles}}
-	if known { // the data folder has lost the passkeys
+	req := identity.InvitationRequest{Person: identity.StaffRequest{Name: d.name, Agency: d.agency, Number: d.number, Roles: d.roles}}
+	var refusal *operation.Error
+	switch {
+	case known: // the data folder has lost the passkeys
 		req = identity.InvitationRequest{Known: d.name, Lost: true}
+	case d.keyed:
+		minted, err := identity.AddStaff(ctx, p.cfg.Pool, p.cfg.Keys, by.Actor, "", req.Person, then)
+		switch {
+		case err == nil:
+			who.StaffKey, req = minted.Secret.Reveal(), identity.InvitationRequest{Known: d.name}
+		case !errors.As(err, &refusal): // a data folder whose agency has people already gives no key
+			return who, err
+		}
 	}
 	invited, err := identity.InviteStaff(ctx, p.cfg.Pool, p.cfg.Keys, by, req, then)
 	if err != nil {

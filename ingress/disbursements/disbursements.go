@@ -37,26 +37,36 @@ type Config struct {
 	Processor disbursements.Asker
 	Approvals Approvals
 	Book      Book
+	// Importer makes batches of files, and Accounts returns the payout accounts that a template is for, with the revision of the
+	// registry that has them.
+	Importer Importer
+	Accounts func(tenantID string, live bool) ([]disbursements.Account, int64)
 	// URL is where staff reach the pages; the first people of an agency are enrolled with its origin.
 	URL string
 }
 
 // Disbursements are the pages. Safe for concurrent use.
-type Disbursements struct{ cfg Config }
+type Disbursements struct {
+	cfg     Config
+	uploads chan struct{} // has one entry for each file that is read
+}
 
 // New makes the pages.
 func New(cfg Config) (*Disbursements, error) {
-	if cfg.Batches == nil || cfg.Lines == nil || cfg.Processor == nil || cfg.Approvals == nil || cfg.Book == nil || cfg.URL == "" {
+	if cfg.Batches == nil || cfg.Lines == nil || cfg.Processor == nil || cfg.Approvals == nil || cfg.Book == nil || cfg.Importer == nil || cfg.Accounts == nil || cfg.URL == "" {
 		return nil, errors.New("disbursements: every field of the configuration is required")
 	}
 	cfg.URL = strings.TrimSuffix(cfg.URL, "/")
-	return &Disbursements{cfg}, nil
+	return &Disbursements{cfg, make(chan struct{}, uploadsAtOnce)}, nil
 }
 
 // Roots of the addresses.
 const (
 	rootBatches = "agency/batches"
 	rootPeople  = "agency/batches/people"
+
+	rootImport   = "agency/batches/import"
+	rootTemplate = "agency/batches/template"
 )
 
 // Part returns the pages for the frame of the portals.
@@ -79,6 +89,10 @@ func (d *Disbursements) Part() staff.Part {
 		route(http.MethodPost, rootPeople+"/confirm", identity.MayManageBatches, (*visit).confirm),
 		route(http.MethodPost, rootPeople+"/drop", identity.MayManageBatches, (*visit).drop),
 		route(http.MethodPost, rootPeople+"/revoke", identity.MayManageBatches, (*visit).revoke),
+		route(http.MethodGet, rootImport, identity.MayPrepareBatches, (*visit).showImport),
+		route(http.MethodGet, rootTemplate, identity.MayPrepareBatches, (*visit).template),
+		route(http.MethodPost, rootBatches+"/{batch}/seal", identity.MayPrepareBatches, (*visit).seal),
+		route(http.MethodPost, rootBatches+"/{batch}/discard", identity.MayPrepareBatches, (*visit).discard),
 		route(http.MethodGet, rootBatches+"/{batch}", identity.MaySeeBatches, (*visit).showBatch),
 		route(http.MethodPost, rootBatches+"/{batch}/hold", identity.MayManageBatches, (*visit).hold),
 		route(http.MethodPost, rootBatches+"/{batch}/stop", identity.MayManageBatches, (*visit).stop),
@@ -91,6 +105,9 @@ func (d *Disbursements) Part() staff.Part {
 	for name, of := range actsOnLine {
 		part.Routes = append(part.Routes, route(http.MethodPost, rootBatches+"/{batch}/lines/{line}/"+name, identity.MayManageBatches, func(v *visit) { v.actOnLine(name, of) }))
 	}
+	upload := route(http.MethodPost, rootImport, identity.MayPrepareBatches, (*visit).importFile)
+	upload.Upload = maxUpload
+	part.Routes = append(part.Routes, upload)
 	for _, s := range steps {
 		part.Routes = append(
 			part.Routes,
@@ -112,10 +129,12 @@ type visit struct {
 type view struct {
 	staff.View
 	W *words
+	// Beside is what a page of a batch has beside what is signed; nil for other pages.
+	Beside *beside
 }
 
 func (v *visit) page(title, path string, query ...string) view {
-	return view{v.View(title, path, query...), v.w}
+	return view{v.View(title, path, query...), v.w, v.beside()}
 }
 
 // agency is the id of the person's agency. It is not empty: the frame refuses the service's people.

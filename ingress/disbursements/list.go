@@ -7,6 +7,7 @@ import (
 	"quittance/disbursement"
 	"quittance/ingress/staff"
 	"quittance/internal/disbursements"
+	"quittance/internal/identity"
 	"quittance/money/language"
 	"quittance/money/localtime"
 )
@@ -35,6 +36,7 @@ type listView struct {
 	Modes, Statuses, Holds              []choice
 	Ref                                 string
 	Empty, NextURL, FirstURL, PeopleURL string
+	ImportURL, ImportText               string // for those who prepare batches
 	Filtered                            bool
 }
 
@@ -60,6 +62,9 @@ func (v *visit) list() {
 	}
 	out.Holds = []choice{{"", w.HeldOrNot, !q.Held}, {"1", w.OnlyHeld, q.Held}}
 	out.FirstURL, out.PeopleURL = v.URL(rootBatches, conditions...), v.URL(rootPeople, fieldMode, disbursement.Mode(q.Live))
+	if v.may(identity.MayPrepareBatches) {
+		out.ImportURL, out.ImportText = v.URL(rootImport, fieldMode, disbursement.Mode(q.Live)), importTexts.In(v.Lang).Title
+	}
 
 	list, err := v.d.cfg.Batches.List(v.Context(), disbursements.Scope{TenantID: v.agency()}, q)
 	if err != nil {

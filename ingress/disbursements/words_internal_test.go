@@ -13,6 +13,7 @@ import (
 func TestBothLanguagesAreWhole(t *testing.T) {
 	t.Parallel()
 	languagetest.Whole(t, texts)
+	languagetest.Whole(t, importTexts)
 	has := func(what string, table map[string]string, name string) {
 		t.Helper()
 		if table[name] == "" {
@@ -32,6 +33,26 @@ func TestBothLanguagesAreWhole(t *testing.T) {
 		if !agency[e] {
 			has("event", french.Steps, string(e))
 		}
+	}
+	for _, k := range disbursements.ChangeKinds() {
+		has("kind of difference", frenchImport.ChangeKinds, string(k))
+	}
+	for _, k := range disbursements.WarningKinds() {
+		has("kind of warning", frenchImport.WarningKinds, string(k))
+	}
+	// What the processor may answer to an import, which the texts of other steps do not have.
+	for _, c := range []disbursement.Code{
+		disbursement.CodeMalformed, disbursement.CodeRegistryOld, disbursement.CodeRefLive, disbursement.CodeTooManyLive, disbursement.CodeNoPolicy, disbursement.CodeScope, disbursement.CodeCurrency,
+		disbursement.CodeTooManyLines, disbursement.CodeSum, disbursement.CodeRefTaken, disbursement.CodeMustCorrect, disbursement.CodeNotCorrected,
+	} {
+		has("refusal of an import", frenchImport.CodeRefused, string(c))
+	}
+	// and to the sealing of a draft
+	for _, c := range []disbursement.Code{
+		disbursement.CodeEmpty, disbursement.CodeOtherContent, disbursement.CodeNoPolicy, disbursement.CodeCurrency, disbursement.CodeNames, disbursement.CodeDate, disbursement.CodeDayLimit,
+		disbursement.CodeAboveTiers, disbursement.CodeTooFew,
+	} {
+		has("refusal of a sealing", french.Refusals, string(c))
 	}
 	for _, d := range disbursements.Differences() {
 		has("difference", french.Differences, string(d))
@@ -56,6 +77,9 @@ func TestBothLanguagesAreWhole(t *testing.T) {
 		}
 	}
 	has("reason", french.Reasons, disbursement.ReasonTriedOften)
+	for _, name := range []string{"import", "seal", "discard"} {
+		has("outcome", french.Done, name)
+	}
 	for _, s := range steps {
 		if french.Sign[string(s.verdict)].Send == "" || french.Done[string(s.verdict)] == "" {
 			t.Errorf("no words for the signature %s", s.verdict)

@@ -100,6 +100,11 @@ var may = map[string]struct {
 	"POST /agency/batches/{batch}/hold":                            {roles: batchManagers},
 	"POST /agency/batches/{batch}/stop":                            {roles: batchManagers},
 	"POST /agency/batches/{batch}/recall":                          {roles: preparers},
+	"POST /agency/batches/{batch}/seal":                            {roles: preparers},
+	"POST /agency/batches/{batch}/discard":                         {roles: preparers},
+	"GET /agency/batches/import":                                   {roles: preparers, notFound: http.StatusOK},
+	"POST /agency/batches/import":                                  {roles: preparers, notFound: http.StatusUnprocessableEntity}, // without a file
+	"GET /agency/batches/template":                                 {roles: preparers, notFound: http.StatusOK},
 	"POST /agency/batches/{batch}/approve/begin":                   {roles: batchApprovers},
 	"POST /agency/batches/{batch}/approve":                         {roles: batchApprovers, notFound: http.StatusConflict}, // no passkey has signed
 	"POST /agency/batches/{batch}/reject/begin":                    {roles: batchApprovers},

@@ -107,7 +107,9 @@ type Route struct {
 	May identity.Permission
 	// Service refuses an agency's people, Agency refuses the service's.
 	Service, Agency bool
-	Do              func(*Visit)
+	// Upload is the most bytes of a form with a file (multipart/form-data), which Do reads; 0 for other forms.
+	Upload int64
+	Do     func(*Visit)
 }
 
 // permits returns why a person may not use the route, or nil.

@@ -79,7 +79,8 @@ func (v *Visit) admitted() bool {
 // guarded runs the handler of a route for a person who is signed in and may use it.
 func (s *Site) guarded(route Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		v := s.visit(w, r)
+		body := r.Body
+		v := s.visit(w, r) // which reads a form of any other type, and bounds the body by what those have
 		session, present := v.cookie(cookieSession)
 		if !present {
 			if v.admitted() {
@@ -102,6 +103,9 @@ func (s *Site) guarded(route Route) http.HandlerFunc {
 		if err := route.permits(a); err != nil {
 			v.refusePermission(route, err)
 			return
+		}
+		if route.Upload > 0 {
+			r.Body = http.MaxBytesReader(w, body, route.Upload)
 		}
 		route.Do(v)
 	}

@@ -32,6 +32,8 @@ func Audited(cmd disbursement.Command, a disbursement.Answer, err error) (e oper
 		e.Action = "batch.release"
 	case disbursement.Recall:
 		e.Action = "batch.recall"
+	case disbursement.Seal:
+		e.Action, e.Detail["count"], e.Detail["sum"] = "batch.seal", do.Count, do.Sum
 	case disbursement.Discard:
 		e.Action = "batch.discard"
 	case disbursement.SetHold:
@@ -59,7 +61,7 @@ func Audited(cmd disbursement.Command, a disbursement.Answer, err error) (e oper
 		e.Action, e.Detail["people"] = "batch.enrol", people
 	case disbursement.Revoke:
 		e.Action, e.Detail["person"] = "batch.revoke", do.Person
-	default: // steps of an import, which has one row, and words of operators
+	default: // other steps of an import, which has one row, and words of operators
 		return operation.Entry{}, false
 	}
 	return e, true

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -60,6 +61,9 @@ var _ Asker = (*commands.Disbursement)(nil)
 type Importer struct {
 	Processor Asker
 	Personal  *personal.Store
+	// Batches and Payees are what an import compares a file with.
+	Batches *Store
+	Payees  *Payees
 	// IDs makes the ids of batches; Partition returns the partition of an agency's commands.
 	IDs       disbursement.IDs
 	Partition func(topic, key string) int32
@@ -81,8 +85,20 @@ type Import struct {
 	Waiver string
 	// Scope says among which lines a line_ref is unique; the agency when empty.
 	Scope disbursement.Scope
+	// Draft leaves the batch unsealed, for its maker to look at. It ends after seven days unless it is sealed.
+	Draft bool
 	File  io.ReaderAt
 	Size  int64
+}
+
+// Imported is what became of a file.
+type Imported struct {
+	// Batch is the batch as sealed; of a draft it is that of its opening with the lines counted, so that its sequence is older.
+	Batch disbursement.Batch
+	// File is set also with ErrFile, for its faults.
+	File *lines.File
+	// Notes are what differs from earlier batches, and the warnings.
+	Notes *Notes
 }
 
 // Errors of Import.
@@ -97,37 +113,48 @@ var (
 var ErrMaybeSealed = errors.New("the processor has not answered, and the batch may be sealed")
 
 // RefusedError is the error of a command that the processor refuses.
-type RefusedError struct{ disbursement.Refusal }
+type RefusedError struct {
+	disbursement.Refusal
+	// Row of the file and LineRef are those of the line that is refused; zero if it is none.
+	Row     int
+	LineRef string
+}
 
 // Error returns the field, the mend and the code.
-func (r *RefusedError) Error() string { return fmt.Sprintf("%s: %s (%s)", r.Field, r.Mend, r.Code) }
+func (r *RefusedError) Error() string {
+	if r.LineRef != "" {
+		field := r.Field[strings.LastIndexByte(r.Field, '.')+1:]
+		return fmt.Sprintf("row %d, %s of line %s: %s (%s)", r.Row, field, r.LineRef, r.Mend, r.Code)
+	}
+	return fmt.Sprintf("%s: %s (%s)", r.Field, r.Mend, r.Code)
+}
 
-// Import reads the file, and opens, fills and seals a batch. The file is returned also with ErrFile, for its faults. After
-// any other error the batch is discarded; if that fails, too, it ends by itself after seven days, and meanwhile its
+// Import reads the file, opens and fills a batch, compares it with earlier ones and seals it, unless it is to stay a draft. After
+// any error but ErrFile the batch is discarded; if that fails, too, it ends by itself after seven days, and meanwhile its
 // batch_ref is taken. With ErrMaybeSealed it is left as it is. Errors of the processor are *RefusedError, or wrap
 // commands.ErrUnavailable.
-func (i *Importer) Import(ctx context.Context, q Import) (b disbursement.Batch, file *lines.File, err error) {
+func (i *Importer) Import(ctx context.Context, q Import) (out Imported, err error) {
 	accounts, registry := i.Accounts(q.TenantID, q.Live)
 	if len(accounts) == 0 {
-		return b, nil, ErrNoAccounts
+		return out, ErrNoAccounts
 	}
 	payouts := make([]disbursement.Payout, 0, len(accounts))
 	for _, a := range accounts {
 		payouts = append(payouts, disbursement.Payout{Code: a.Code, Fingerprint: a.Fingerprint, PerSecond: a.PerSecond})
 	}
-	if file, err = lines.Read(q.File, q.Size, Rules(q.Currency, accounts)); err != nil {
-		return b, nil, err
+	if out.File, err = lines.Read(q.File, q.Size, Rules(q.Currency, accounts)); err != nil {
+		return out, err
 	}
-	if file.Refused() {
-		return b, file, ErrFile
+	if out.File.Refused() {
+		return out, ErrFile
 	}
-	sealed, err := lines.Seal(file.Lines, rand.Reader)
+	sealed, err := lines.Seal(out.File.Lines, rand.Reader)
 	if err != nil {
-		return b, file, err
+		return out, err
 	}
 	importID, err := importOf(q.File, q.Size)
 	if err != nil {
-		return b, file, err
+		return out, err
 	}
 	if q.Scope == "" {
 		q.Scope = disbursement.ScopeAgency
@@ -136,24 +163,34 @@ func (i *Importer) Import(ctx context.Context, q Import) (b disbursement.Batch, 
 	_, _ = rand.Read(random[:]) // never fails
 	x := &importing{Importer: i, q: q, id: i.IDs.New(i.now(), i.Partition(schemas.Disbursement.Commands, q.TenantID), random), registry: registry}
 	var refused *RefusedError
-	if _, err := x.ask(ctx, disbursement.Open{
+	opened, err := x.ask(ctx, disbursement.Open{
 		BatchRef: q.BatchRef, Scope: q.Scope, Source: disbursement.SourceFile, Currency: q.Currency, Date: q.Date, Maker: q.Maker, ImportID: importID, Accounts: payouts,
-	}); errors.As(err, &refused) {
-		return b, file, err
+	})
+	if errors.As(err, &refused) {
+		return out, err
 	} else if err != nil {
-		return b, file, errors.Join(err, x.discard(ctx)) // it may be opened
+		return out, errors.Join(err, x.discard(ctx)) // it may be opened
 	}
-	if err = x.fill(ctx, importID, sealed); err != nil {
-		return b, file, errors.Join(err, x.discard(ctx))
+	err = x.fill(ctx, importID, sealed, out.File.Lines)
+	if err == nil {
+		out.Notes, err = x.note(ctx, opened, out.File.Lines)
 	}
-	b, err = x.ask(ctx, disbursement.Seal{Count: len(sealed.Lines), Sum: sealed.Sum, Root: sealed.Root, Waiver: q.Waiver})
+	if err != nil {
+		return out, errors.Join(err, x.discard(ctx))
+	}
+	if q.Draft {
+		out.Batch = opened
+		out.Batch.Count, out.Batch.Sum, out.Batch.Largest = len(sealed.Lines), sealed.Sum, sealed.Largest
+		return out, nil
+	}
+	out.Batch, err = x.ask(ctx, disbursement.Seal{Count: len(sealed.Lines), Sum: sealed.Sum, Root: sealed.Root, Waiver: q.Waiver})
 	switch {
 	case errors.As(err, &refused):
-		return b, file, errors.Join(err, x.discard(ctx))
+		return out, errors.Join(err, x.discard(ctx))
 	case err != nil:
-		return b, file, fmt.Errorf("%w: look at it with `quittance batches show %s`: %w", ErrMaybeSealed, x.id, err)
+		return out, fmt.Errorf("%w: look at it with `quittance batches show %s`: %w", ErrMaybeSealed, x.id, err)
 	}
-	return b, file, nil
+	return out, nil
 }
 
 // importOf names a file by its bytes.
@@ -192,7 +229,7 @@ func (x *importing) ask(ctx context.Context, do disbursement.Action) (disburseme
 	case err != nil:
 		return disbursement.Batch{}, err
 	case a.Refusal != nil:
-		return disbursement.Batch{}, &RefusedError{*a.Refusal}
+		return disbursement.Batch{}, &RefusedError{Refusal: *a.Refusal}
 	case a.Batch == nil:
 		return disbursement.Batch{}, nil
 	}
@@ -200,7 +237,7 @@ func (x *importing) ask(ctx context.Context, do disbursement.Action) (disburseme
 }
 
 // fill adds the lines.
-func (x *importing) fill(ctx context.Context, importID string, sealed *lines.Sealed) error {
+func (x *importing) fill(ctx context.Context, importID string, sealed *lines.Sealed, of []lines.Line) error {
 	contents, err := x.encrypt(ctx, sealed)
 	if err != nil {
 		return err
@@ -210,10 +247,23 @@ func (x *importing) fill(ctx context.Context, importID string, sealed *lines.Sea
 			return err
 		}
 		if _, err := x.ask(ctx, disbursement.AddLines{ImportID: importID, Position: chunk.Position, Lines: chunk.Lines}); err != nil {
-			return err
+			return atLine(err, of[chunk.Position:])
 		}
 	}
 	return nil
+}
+
+// atLine names the line that a refusal is about, whose field begins with lines[0]. for the first of a command.
+func atLine(err error, of []lines.Line) error {
+	var refused *RefusedError
+	i := 0
+	if !errors.As(err, &refused) {
+		return err
+	}
+	if _, failed := fmt.Sscanf(refused.Field, "lines[%d].", &i); failed == nil && i >= 0 && i < len(of) {
+		refused.Row, refused.LineRef = of[i].Row, of[i].Content.LineRef
+	}
+	return err
 }
 
 // encrypt seals the content of each line with a data key of its own.

@@ -59,18 +59,22 @@ func TestImportsWithoutAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	payees, err := disbursements.NewPayees(pool, i.Keys)
+	if err != nil {
+		t.Fatal(err)
+	}
 	account := disbursements.Account{Account: lines.Account{Code: "mtn", Currency: "XAF", Modes: []string{"mobile_money"}, Phone: pays.Payee, Country: "242"}, Fingerprint: "f", PerSecond: 10}
 	run := func(ref string, asker disbursements.Asker) (disbursement.Batch, error) {
 		importer := &disbursements.Importer{
-			Processor: asker, Personal: store, Partition: i.Topology.Partition, Now: i.Now,
+			Processor: asker, Personal: store, Batches: disbursements.NewStore(pool, i.Codec), Payees: payees, Partition: i.Topology.Partition, Now: i.Now,
 			IDs:      disbursement.NewIDs(func(text string) [sha256.Size]byte { return sha256.Sum256([]byte(text)) }),
 			Accounts: func(string, bool) ([]disbursements.Account, int64) { return []disbursements.Account{account}, 1 },
 		}
-		b, _, err := importer.Import(t.Context(), disbursements.Import{
+		made, err := importer.Import(t.Context(), disbursements.Import{
 			TenantID: payroll.Tenant, BatchRef: ref, Date: i.Now().Add(time.Hour).Format(time.DateOnly), Currency: "XAF", Maker: "ama", Scope: disbursement.ScopeAgency,
 			File: strings.NewReader(file), Size: int64(len(file)),
 		})
-		return b, err
+		return made.Batch, err
 	}
 	kind := func(want disbursement.Action) func(disbursement.Action) bool {
 		return func(do disbursement.Action) bool {

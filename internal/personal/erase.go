@@ -137,6 +137,8 @@ type Request struct {
 	// Reason is recorded, for example the number of the citizen's request. It holds no
 	// personal data.
 	Reason string
+	// Forget deletes what else is known of an erased line, in the transaction of its erasure; nil for nothing.
+	Forget func(ctx context.Context, tx pgx.Tx, lineID string) error
 }
 
 // Result is what Erase did with a session.

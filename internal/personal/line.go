@@ -158,6 +158,11 @@ func (s *Store) eraseLine(ctx context.Context, lineID string, q Request) (result
 			result = ResultUnknown
 			return nil
 		}
+		if q.Forget != nil {
+			if err := q.Forget(ctx, tx, lineID); err != nil {
+				return err
+			}
+		}
 		result = ResultErased
 		return recordErasure(ctx, tx, lineID, q, result)
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quittance/checkout"
+	"quittance/internal/disbursements"
 	"quittance/internal/operation"
 	"quittance/internal/personal"
 )
@@ -125,16 +126,31 @@ func TestEraseLines(t *testing.T) {
 
 	erase := func(id string, want personal.Result) {
 		t.Helper()
-		got, err := v.Erase(t.Context(), nil, id, personal.Request{Actor: actor, At: v.now, By: "account"})
+		got, err := v.Erase(t.Context(), nil, id, personal.Request{Actor: actor, At: v.now, By: "account", Forget: disbursements.ForgetPayee})
 		if err != nil || got != want {
 			t.Errorf("%s: %s, %v; want %s", id, got, err, want)
 		}
 	}
+	// The payees of batches are known by hashes, which an erasure takes as well.
+	for position := range 2 {
+		if _, err := v.pool.Exec(t.Context(), `INSERT INTO disbursement_payees (batch, position, tenant_id, livemode, payee, name, amount, currency, date) VALUES ($1, $2, 'a', true, '', '', 1, 'XAF', '2026-11-30')`, batch, position); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hashes := func(position int) int {
+		return v.count(t, `SELECT count(*) FROM disbursement_payees WHERE batch = $1 AND position = $2`, batch, position)
+	}
 	v.now = begin.Add(3 * 24 * time.Hour)
 	erase(byAccount, personal.ResultOpen)
+	if hashes(1) != 1 {
+		t.Error("a line that is not erased has lost its hashes")
+	}
 	v.ends(t, map[string]time.Time{batch: v.now})
 	erase(byAccount, personal.ResultErased)
 	erase(byAccount, personal.ResultUnknown)
+	if hashes(0) != 1 || hashes(1) != 0 {
+		t.Errorf("after an erasure the lines have %d and %d hashes, want 1 and 0", hashes(0), hashes(1))
+	}
 	for id, sealed := range contents {
 		if _, err := v.Line(t.Context(), id, sealed); errors.Is(err, personal.ErrErased) != (id == byAccount) {
 			t.Errorf("%s: %v", id, err)

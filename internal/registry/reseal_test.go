@@ -228,6 +228,7 @@ func TestResealKnowsEveryColumn(t *testing.T) {
 		"citizen_addresses.mac": true, "citizen_links.mac": true, "citizen_passkeys.mac": true, "citizen_sessions.mac": true, "subject_contacts.mac": true, // citizens.ProveAgain, which secrets reseal calls
 		"receipt_requests.address": true, "receipt_requests.client": true, "receipt_requests.site": true, "receipt_requests.provider": true, // hashes of the reference key, for a day
 		"disbursement_batches.snapshot": true, "disbursement_batches.sealing": true, "disbursement_lines.snapshot": true, "disbursement_agencies.snapshot": true, // records of events
+		"disbursement_payees.payee": true, "disbursement_payees.name": true, // MACs, which are not found under an older key
 		"disbursement_lines.sealed": true,                                                       // with a data key of personal_keys
 		"clerk_sessions.mac":        true, "clerk_devices.mac": true, "cashin_tokens.mac": true, // made again at the next use, or short-lived
 	}

@@ -18,7 +18,7 @@ func Senders() []string { return []string{SenderOperator, SenderOffice, SenderDi
 func sendersOf(do disbursement.Action) []string {
 	switch do := do.(type) {
 	case disbursement.Open, disbursement.AddLines, disbursement.Seal, disbursement.Discard:
-		return []string{SenderOperator}
+		return []string{SenderOperator, SenderOffice}
 	case disbursement.Approve, disbursement.Reject, disbursement.Release, disbursement.Lift, disbursement.Settle:
 		return []string{SenderOffice}
 	case disbursement.Recall, disbursement.SetHold, disbursement.Stop, disbursement.Retry, disbursement.Cancel,

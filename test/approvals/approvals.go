@@ -21,6 +21,7 @@ import (
 	"quittance/internal/disbursements/lines"
 	"quittance/internal/identity"
 	"quittance/internal/personal"
+	"quittance/money/localtime"
 	processor "quittance/processors/disbursement"
 	"quittance/sinks/readmodel"
 	"quittance/test/await"
@@ -47,6 +48,7 @@ func New(t *testing.T) *World {
 	w.Seed(t, registries.Full+"  - {id: "+registries.AgencyB+", slug: douanes, name: Direction générale des douanes}\n")
 	w.Installation.Process()
 	w.Processor = w.Installation.Client(processor.SenderOffice)
+	w.Files.Partition = w.Installation.Topology.Partition
 	sink, err := readmodel.NewBatches(readmodel.BatchesConfig{Kafka: w.Installation.Kafka, Store: disbursements.NewStore(w.Pool, w.Installation.Codec), Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)
@@ -139,6 +141,27 @@ func (w *World) Sealed(t *testing.T, id string, n int) disbursement.Batch {
 	b := w.Installation.OK(processor.SenderOperator, id, disbursement.Seal{Count: n, Sum: sealed.Sum, Root: sealed.Root})
 	w.Shows(t, b)
 	return b
+}
+
+// Import makes a batch of a file that pays in test mode today, which Ama prepares.
+func (w *World) Import(t *testing.T, ref, file string, draft bool) disbursements.Imported {
+	t.Helper()
+	made, err := w.Files.Import(t.Context(), disbursements.Import{
+		TenantID: registries.AgencyA, BatchRef: ref, Date: localtime.Day(w.Now()), Currency: "XAF", Maker: w.IDs["Ama"], Draft: draft,
+		File: strings.NewReader(file), Size: int64(len(file)),
+	})
+	if err != nil {
+		t.Fatalf("importing %s: %v", ref, err)
+	}
+	if draft {
+		await.Until(t, "the draft in the read model", func() bool {
+			b, err := w.Batches.Batch(t.Context(), disbursements.Scope{TenantID: registries.AgencyA}, made.Batch.ID)
+			return err == nil && b.Count == made.Batch.Count
+		})
+		return made
+	}
+	w.Shows(t, made.Batch)
+	return made
 }
 
 // Shows waits until the read model has a batch.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -32,8 +33,10 @@ import (
 	"quittance/ingress/web"
 	"quittance/internal/cases"
 	"quittance/internal/commands"
+	"quittance/internal/contact"
 	"quittance/internal/deliveries"
 	"quittance/internal/disbursements"
+	"quittance/internal/disbursements/lines"
 	"quittance/internal/identity"
 	"quittance/internal/intake"
 	"quittance/internal/kafka"
@@ -75,6 +78,8 @@ type World struct {
 	Opener    disbursements.Opener
 	Lines     *personal.Store
 	Processor disbursements.Asker
+	// Files makes batches of files, which are paid from the account mtn in XAF. Its Partition is zero until it is set.
+	Files *disbursements.Importer
 	Codec     *schemas.Codec
 
 	// Sink carries out what people ask for on the page about people. It is held while somebody holds Held.
@@ -118,7 +123,10 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 		t.Fatal(err)
 	}
 	w.Codec, w.Batches, w.Opener = codec, disbursements.NewStore(pool, codec), w.Lines
-	batches, err := batchpages.New(batchpages.Config{Batches: w.Batches, Lines: opener{w}, Processor: asker{w}, Approvals: w.Desk, Book: identity.OpenBook(pool, keys), URL: office.URL})
+	if w.Files, err = w.files(pool, keys); err != nil {
+		t.Fatal(err)
+	}
+	batches, err := batchpages.New(batchpages.Config{Batches: w.Batches, Lines: opener{w}, Processor: asker{w}, Approvals: w.Desk, Book: identity.OpenBook(pool, keys), URL: office.URL, Importer: w.Files, Accounts: w.Files.Accounts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,6 +284,26 @@ func (w *World) carryOut(t *testing.T) {
 func (w *World) Limit(t *testing.T, limits web.Limits) {
 	t.Helper()
 	w.serve(t, limits, prometheus.NewRegistry())
+}
+
+// files makes what imports files, with the rights of the pages.
+func (w *World) files(pool *pgxpool.Pool, keys *secret.Keys) (*disbursements.Importer, error) {
+	payees, err := disbursements.NewPayees(pool, keys)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := disbursements.NewIDs(keys)
+	if err != nil {
+		return nil, err
+	}
+	account := disbursements.Account{
+		Account: lines.Account{Code: "mtn", Currency: "XAF", Modes: []string{"mobile_money"}, Phone: func(text string) (string, error) { return contact.MobileOf(text, "06") }, Country: "242"}, Fingerprint: "f-mtn", PerSecond: 10,
+	}
+	return &disbursements.Importer{
+		Processor: asker{w}, Personal: w.Lines, Batches: w.Batches, Payees: payees, Partition: func(string, string) int32 { return 0 }, Now: w.Now,
+		IDs:      ids,
+		Accounts: func(string, bool) ([]disbursements.Account, int64) { return []disbursements.Account{account}, 1 },
+	}, nil
 }
 
 // read starts the reader of an empty read model, beside an empty Kafka.
@@ -443,6 +471,19 @@ func (b *Browser) Get(path string) *httptest.ResponseRecorder {
 // Post sends a form.
 func (b *Browser) Post(path string, fields url.Values) *httptest.ResponseRecorder {
 	return b.do(http.MethodPost, path, "application/x-www-form-urlencoded", []byte(fields.Encode()))
+}
+
+// Upload sends a form with a file.
+func (b *Browser) Upload(path string, fields url.Values, file []byte) *httptest.ResponseRecorder {
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	for name := range fields {
+		_ = form.WriteField(name, fields.Get(name)) // a buffer takes everything
+	}
+	part, _ := form.CreateFormFile("file", "lines.csv")
+	_, _ = part.Write(file)
+	_ = form.Close()
+	return b.do(http.MethodPost, path, form.FormDataContentType(), body.Bytes())
 }
 
 func (b *Browser) do(method, path, contentType string, body []byte) *httptest.ResponseRecorder {

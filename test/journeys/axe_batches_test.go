@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"testing"
+	"time"
 
 	"quittance/disbursement"
 	"quittance/money"
@@ -33,10 +34,23 @@ func (g *gallery) batches(t *testing.T) {
 			g.tours = append(g.tours, tour{{name: "staff." + name + "-" + string(lang), widths: []int{320, 1280}, pictured: true, page: withForms(a)}})
 		}
 	}
+	upload := func(name, file string, status int) {
+		t.Helper()
+		for _, lang := range money.Languages {
+			a := w.Browsers["Ama"].Upload("/agency/batches/import?lang="+string(lang), url.Values{"mode": {"test"}, "batch_ref": {"salaires-2026-11"}, "date": {w.Now().Format(time.DateOnly)}, "currency": {"XAF"}}, []byte(file))
+			if a.Code != status {
+				t.Fatalf("%s answers %d:\n%s", name, a.Code, a.Body)
+			}
+			g.tours = append(g.tours, tour{{name: "staff." + name + "-" + string(lang), widths: []int{320, 1280}, pictured: true, page: withForms(a)}})
+		}
+	}
 	const list, one, held = "/agency/batches?mode=test", "/agency/batches/dsb_1", "/agency/batches/dsb_2"
 	add("batches.none", "Ben", list)
 	add("signatories.none", "Ama", approvals.PeoplePath)
 	w.Agency(t)
+	const heads = "line_ref,name,amount,currency,payment_mode,msisdn\n"
+	made := w.Import(t, "salaires-2026-10", heads+"A-1,Ngoma Jean,150000,XAF,mobile_money,242066010001\nA-2,Mabiala Chantal,162500,XAF,mobile_money,242066010002\nA-3,Okemba Prosper,175000,XAF,mobile_money,242066010003\n", false)
+	draft := w.Import(t, "salaires-2026-11", heads+"B-1,Ngoma Jean,150000,XAF,mobile_money,242066010009\nB-2,Mabiala Chantal,165000,XAF,mobile_money,242066010002\nB-4,Itoua Alphonse,200000,XAF,mobile_money,242066010004\n", true)
 	w.Sealed(t, "dsb_1", 12)
 	w.Sealed(t, "dsb_2", 3)
 	if a := w.Browsers["Ben"].Post(held+"/hold", url.Values{"reason": {"une adresse à vérifier"}}); a.Code != http.StatusSeeOther {
@@ -44,6 +58,10 @@ func (g *gallery) batches(t *testing.T) {
 	}
 	w.Press(t, "Ama", approvals.PeoplePath, approvals.Propose, "kind", "people", "person", w.IDs["Cleo"], "roles", "chief, director")
 	add("batches", "Ben", list)
+	add("batches.import", "Ama", "/agency/batches/import?mode=test")
+	upload("batches.refused", heads+"AGENT-001,Ngoma Jean,1.5E5,XAF,mobile_money,242066010001\nAGENT-002,Mabiala Chantal,162500,XAF,mobile_money,66010002\n", http.StatusUnprocessableEntity)
+	add("batch.draft", "Ama", "/agency/batches/"+draft.Batch.ID)
+	add("batch.found", "Ben", "/agency/batches/"+made.Batch.ID)
 	add("batch", "Ben", one)
 	add("batch.maker", "Ama", one)
 	add("batch.reader", "Rita", one)

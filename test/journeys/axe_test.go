@@ -97,9 +97,9 @@ type gallery struct {
 	mux          *http.ServeMux
 }
 
-func newGallery(t *testing.T) *gallery {
+func newGallery(t *testing.T, more ...func(*gallery, *testing.T)) *gallery {
 	t.Helper()
-	return galleryOf(t, (*gallery).hosted, (*gallery).counter, (*gallery).portal, (*gallery).shop, (*gallery).bank, (*gallery).docs, (*gallery).receipts)
+	return galleryOf(t, append(more, (*gallery).hosted, (*gallery).counter, (*gallery).portal, (*gallery).shop, (*gallery).bank, (*gallery).docs, (*gallery).receipts)...)
 }
 
 // galleryOf serves the pages of some services.

@@ -51,7 +51,7 @@ func pictureWidthsOf(v view) []int {
 // not compare their contents.
 func TestScreens(t *testing.T) {
 	t.Parallel()
-	g := newGallery(t)
+	g := newGallery(t, (*gallery).batches)
 	want := map[string]bool{}
 	var names []string // of the views, each once
 	for _, v := range slices.Concat(g.tours...) {

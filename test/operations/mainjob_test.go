@@ -19,8 +19,8 @@ import (
 )
 
 // A newcomer starts everything, runs the printed curl line, and pays in a browser. The
-// integrator, the ERP and ClickHouse get the payment once. After a stop and a second
-// start everything is still there.
+// integrator, the ERP and ClickHouse get the payment once. Then the demo agency pays 20
+// people. After a stop and a second start everything is still there.
 func TestMainJob(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an installation and a browser")
@@ -88,10 +88,17 @@ func TestMainJob(t *testing.T) {
 	}
 	secrets = append(secrets, *s.ClientSecret)
 
+	batch, private := payday(t, u)
+	secrets = append(secrets, private...)
+
 	if took := u.End(30 * time.Second); took > 10*time.Second {
 		t.Errorf("SIGTERM ended it after %v, want 10 s at most", took)
 	}
 	u.Start(t)
+	harness.Operator{Up: u}.Says(t, "done", "batches", "show", batch)
+	if !strings.Contains(u.Banner, "QUITTANCE_STAFF_KEY=st_") {
+		t.Errorf("after the second start the banner does not say how to pay people: %s", u.Banner)
+	}
 	for _, j := range journeys {
 		if again := u.Session(t, j.paid.ID); again.Status != "completed" || !again.Paid || again.PaymentRef != j.paid.PaymentRef {
 			t.Errorf("after the second start the session is %+v, want it completed", again)

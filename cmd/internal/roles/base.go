@@ -302,6 +302,10 @@ func (b *Base) disbursements(r Role) (*commands.Disbursement, error) {
 	return clientOf(b, r, &b.opened.batches, "commands of batches", schemas.Disbursement, commands.DisbursementProtocol(b.Codec, b.Topology))
 }
 
+// OfficeBatches returns what sends commands about batches as the pages of staff do, after the role office has started. Demo
+// people of developer mode are enrolled by it.
+func (b *Base) OfficeBatches() (*commands.Disbursement, error) { return b.disbursements(officeRole()) }
+
 // clientOf returns the client of a processor, which runs under a name and signs as a role.
 func clientOf[C, A any](b *Base, r Role, opened *once[*commands.Client[C, A]], name string, f schemas.Family, p commands.Protocol[C, A]) (*commands.Client[C, A], error) {
 	signer, err := commands.NewSigner(b.Keys, r.Name)

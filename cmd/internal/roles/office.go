@@ -38,8 +38,8 @@ func officeRole() Role {
 	return Role{
 		Kind: KindOffice, Name: "office", Short: "the pages of staff: sign-in with passkeys, operations",
 		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry},
-		// It opens lines of batches, to compare them with what is signed and to show them, masked.
-		Keys: slices.Concat(seals(personal.Label, intake.LabelReading), macs(identity.LabelStaffSignIns), signs(secret.LabelOfficeDecisions, secret.LabelStaffRows), verifies(secret.LabelDecisions)),
+		// It opens lines of batches, to compare them with what is signed and to show them, masked; and seals those of files.
+		Keys: slices.Concat(seals(personal.Label, intake.LabelReading), macs(identity.LabelStaffSignIns, disbursements.LabelIDs, disbursements.LabelPayees), signs(secret.LabelOfficeDecisions, secret.LabelStaffRows), verifies(secret.LabelDecisions)),
 		// It reads the commands of one payment, when somebody asks for them. Its commands about batches bear the signatures of
 		// people where they pay.
 		Access:    Access{Reads: []string{schemas.TopicCommands, schemas.Disbursement.Replies}, Writes: []string{schemas.Disbursement.Commands}},
@@ -51,13 +51,15 @@ func officeRole() Role {
 // officeDatabases is what the pages need. Whoever takes them over can make sessions of staff, reject, and hold
 // deliveries back, and put passkeys of its own into an invitation that is open. It can neither propose nor approve: each needs
 // the passkey of a person. It asks for changes of people, which the sink cases carries out with the proof of a passkey. It
-// changes no configuration, key, person in force, passkey or payment. It reads lines of batches, and has a batch paid with
-// signatures of passkeys only, which the processor verifies.
+// changes no configuration, key, person in force, passkey or payment. It reads lines of batches and makes batches, and has one
+// paid with signatures of passkeys only, which the processor verifies.
 func officeDatabases() Databases {
 	return Databases{
 		Rows: rows(registryRead, record, sessionsRead, deliveriesRead, batchesRead, may("select", "delivery_attempts"),
 			// lines of batches, and first signatures of what two people sign
 			may("select", "personal_keys"), may("select insert update delete", "disbursement_signatures"),
+			// files of lines, which become drafts
+			may("insert", "personal_keys"), batchesImported,
 			// people who are signed in
 			may("select insert update delete", "staff_sessions", "passkey_challenges"), may("select insert delete", "staff_challenges"),
 			may("update(last_used_at,sign_count)", "staff_passkeys"), may("select insert", "decisions"), may("execute", "lock_staff(uuid[])"),
@@ -150,9 +152,27 @@ func (b *Base) batchPages(desk *identity.Desk, url string) (*pages.Disbursements
 	if err != nil {
 		return nil, err
 	}
+	payees, err := disbursements.NewPayees(b.Pool, b.Keys)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := disbursements.NewIDs(b.Keys)
+	if err != nil {
+		return nil, err
+	}
+	store := disbursements.NewStore(b.Pool, b.Codec)
+	accounts := func(tenantID string, live bool) ([]disbursements.Account, int64) {
+		list, revision, err := b.ImportAccounts(tenantID, live)
+		if err != nil {
+			b.Log.LogAttrs(b.ctx, slog.LevelError, "the operators of payouts cannot be opened: no file is imported", slog.Any("error", err))
+		}
+		return list, revision
+	}
 	return pages.New(pages.Config{
-		Batches: disbursements.NewStore(b.Pool, b.Codec), Lines: b.Personal, Processor: processor, Approvals: desk,
-		Book: identity.OpenBook(b.Pool, b.Keys), URL: url,
+		Batches: store, Lines: b.Personal, Processor: processor, Approvals: desk, Book: identity.OpenBook(b.Pool, b.Keys), URL: url, Accounts: accounts,
+		Importer: &disbursements.Importer{
+			Processor: processor, Personal: b.Personal, Batches: store, Payees: payees, IDs: ids, Partition: b.Topology.Partition, Now: b.Now, Accounts: accounts,
+		},
 	})
 }
 

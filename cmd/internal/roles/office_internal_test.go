@@ -13,7 +13,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	device "quittance/dev/staff"
+	"quittance/disbursement"
+	"quittance/disbursement/digest"
 	"quittance/internal/disbursements"
+	"quittance/internal/disbursements/lines"
 	"quittance/internal/identity"
 	"quittance/internal/intake"
 	"quittance/internal/personal"
@@ -145,12 +148,8 @@ func readBatches(t *testing.T, w *backoffice.World) {
 	if a := b.Post(people+"/drop", fields); a.Code != http.StatusSeeOther {
 		t.Errorf("dropping a proposal: %d", a.Code)
 	}
-	// What a key was sealed for opens with the keys of the role; the seal is of whoever imports.
-	importer, err := personal.New(personal.Config{Pool: w.Pool, Keys: w.Keys, Now: w.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sealed, err := importer.SealLine(t.Context(), "dsb_1:0", []byte(`{}`), personal.Payee{}, w.Now())
+	// What a key was sealed for opens with the keys of the role, and the role seals lines of files itself.
+	sealed, err := w.Lines.SealLine(t.Context(), "dsb_1:0", []byte(`{}`), personal.Payee{}, w.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,12 +157,25 @@ func readBatches(t *testing.T, w *backoffice.World) {
 	if err != nil || string(opened[0]) != `{}` || opened[1] != nil {
 		t.Errorf("the lines of a batch are %q, %v", opened, err)
 	}
+	imported := []lines.Line{{Content: digest.Line{LineRef: "a", Name: "NGOMA", Amount: 1, Currency: "XAF", MSISDN: "242066000001"}}}
 	for _, q := range []func() error{
 		func() error {
 			_, err := w.Batches.Lines(t.Context(), "dsb_1", disbursements.LineQuery{Size: 1})
 			return err
 		},
 		func() error { _, err := w.Batches.Steps(t.Context(), "dsb_1"); return err },
+		// what an import stores beside its commands, and reads of earlier ones
+		func() error {
+			return w.Files.Payees.Keep(t.Context(), disbursement.Batch{ID: "dsb_1", TenantID: registries.AgencyA, Date: "2026-11-30"}, imported)
+		},
+		func() error {
+			_, err := w.Files.Payees.Known(t.Context(), registries.AgencyA, false, "2026-11-30", imported)
+			return err
+		},
+		func() error {
+			return w.Batches.KeepNotes(t.Context(), disbursement.Batch{ID: "dsb_1", Date: "2026-11-30"}, &disbursements.Notes{})
+		},
+		func() error { _, err := w.Batches.Notes(t.Context(), "dsb_1"); return err },
 	} {
 		if err := q(); err != nil {
 			t.Error(err)

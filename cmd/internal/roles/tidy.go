@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"quittance/internal/citizens"
+	"quittance/internal/disbursements"
 	"quittance/internal/identity"
 	"quittance/internal/intake"
 	"quittance/internal/kafka/consume"
@@ -22,7 +23,7 @@ func tidyRole() Role {
 		Databases: Databases{Rows: rows(
 			may("select", "api_keys", "citizen_addresses", "citizens", "link_renewals", "statement_accounts", "statement_imports"),
 			may("select delete", "citizen_links", "citizen_notices", "citizen_reminded", "citizen_reminders", "citizen_sessions", "clerk_devices",
-				"clerk_sessions", "known_browsers", "link_failures", "passkey_challenges", "personal_keys", "sign_in_codes", "sign_in_failures",
+				"clerk_sessions", "disbursement_notes", "disbursement_payees", "known_browsers", "link_failures", "passkey_challenges", "personal_keys", "sign_in_codes", "sign_in_failures",
 				"sign_in_requests", "staff_challenges", "staff_sessions", "statement_originals", "subject_contacts"))},
 		Run: (*Base).tidy,
 	}
@@ -45,6 +46,7 @@ func (b *Base) tidySteps() []tidyStep {
 	pool := b.Pool
 	return []tidyStep{
 		{"keys of personal data", func(ctx context.Context, now time.Time) error { _, err := personal.Sweep(ctx, pool, now); return err }},
+		{"payees of batches", func(ctx context.Context, now time.Time) error { return disbursements.SweepPayees(ctx, pool, now) }},
 		{"files of statements", func(ctx context.Context, now time.Time) error {
 			_, err := intake.SweepOriginals(ctx, pool, now)
 			return err

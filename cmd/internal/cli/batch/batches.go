@@ -173,9 +173,13 @@ func showBatch() cli.Command {
 			if err != nil {
 				return err
 			}
+			notes, err := store.Notes(ctx, b.ID)
+			if err != nil {
+				return err
+			}
 			return m.Show(append(batchJSON(b.Batch, slugs[b.TenantID]),
-				"digest", digestText(b), "accounts", accountsJSON(b), "levels", levelsJSON(b), "steps", render.Mapped(steps, stepJSON)),
-				func(p *render.Page) { sayBatch(p, b, slugs[b.TenantID], steps) })
+				"digest", digestText(b), "accounts", accountsJSON(b), "levels", levelsJSON(b), "notes", notesJSON(notes), "steps", render.Mapped(steps, stepJSON)),
+				func(p *render.Page) { sayBatch(p, b, slugs[b.TenantID], notes, steps) })
 		},
 	}
 }
@@ -219,7 +223,7 @@ func stepJSON(x disbursements.Step) render.Object {
 	return render.Object{"sequence", x.Sequence, "type", string(x.Type), "at", x.At, "lines", x.Lines, "detail", x.Detail, "partition", x.Partition, "offset", x.Offset}
 }
 
-func sayBatch(p *render.Page, b disbursements.Batch, agency string, steps []disbursements.Step) {
+func sayBatch(p *render.Page, b disbursements.Batch, agency string, notes *disbursements.Notes, steps []disbursements.Step) {
 	hold := ""
 	if b.Held() {
 		hold = fmt.Sprintf("since %s, by %s: %s", render.Moment(b.Hold.Since), render.OrDash(b.Hold.By), b.Hold.Reason)
@@ -261,6 +265,11 @@ func sayBatch(p *render.Page, b disbursements.Batch, agency string, steps []disb
 			rows = append(rows, []any{i + 1, l.Role, fmt.Sprintf("%d of %d", len(given), l.Needed), render.OrDash(strings.Join(given, ", "))})
 		}
 		p.Table("", "LEVEL,ROLE,APPROVED,BY", rows)
+	}
+	if notes != nil {
+		p.Say("")
+		p.Say("what the import found, which nobody signs:")
+		sayNotes(p, notes, b.Currency)
 	}
 	p.Say("")
 	p.Table("nothing has happened", "STEP,AT,EVENT,LINES,DETAIL,PLACE", render.Mapped(steps, func(x disbursements.Step) []any {

@@ -2,7 +2,6 @@ package batch
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -143,8 +142,8 @@ The person of QUITTANCE_STAFF_KEY is the maker, who never approves the batch. Ot
 			if try {
 				return tryFile(m, q, accounts, languageOf(lang))
 			}
-			return access.WithBatches(ctx, m, func(processor *commands.Disbursement, topology *kafka.Topology, _ *disbursements.Store) error {
-				return makeBatch(ctx, m, processor, topology, q, accounts, revision, languageOf(lang))
+			return access.WithBatches(ctx, m, func(processor *commands.Disbursement, topology *kafka.Topology, batches *disbursements.Store) error {
+				return makeBatch(ctx, m, processor, topology, batches, q, accounts, revision, languageOf(lang))
 			})
 		},
 	}
@@ -227,8 +226,8 @@ func refusedFile(m *cli.Meta, file *lines.File, lang money.Language) error {
 	return errors.Join(err, fmt.Errorf("%s is refused: %d faults; nothing was made", filepath.Base(m.Args[0]), file.Count))
 }
 
-func makeBatch(ctx context.Context, m *cli.Meta, processor *commands.Disbursement, topology *kafka.Topology, q disbursements.Import, accounts []disbursements.Account, revision int64, lang money.Language) error {
-	ids, err := idsOf(m)
+func makeBatch(ctx context.Context, m *cli.Meta, processor *commands.Disbursement, topology *kafka.Topology, batches *disbursements.Store, q disbursements.Import, accounts []disbursements.Account, revision int64, lang money.Language) error {
+	ids, err := disbursements.NewIDs(m.Keys)
 	if err != nil {
 		return err
 	}
@@ -236,11 +235,16 @@ func makeBatch(ctx context.Context, m *cli.Meta, processor *commands.Disbursemen
 	if err != nil {
 		return err
 	}
+	payees, err := disbursements.NewPayees(m.Pool, m.Keys)
+	if err != nil {
+		return err
+	}
 	importer := &disbursements.Importer{
-		Processor: processor, Personal: store, IDs: ids, Partition: topology.Partition, Now: func() time.Time { return m.Now },
+		Processor: processor, Personal: store, Batches: batches, Payees: payees, IDs: ids, Partition: topology.Partition, Now: func() time.Time { return m.Now },
 		Accounts: func(string, bool) ([]disbursements.Account, int64) { return accounts, revision },
 	}
-	b, file, err := importer.Import(ctx, q)
+	made, err := importer.Import(ctx, q)
+	b, file := made.Batch, made.File
 	if errors.Is(err, disbursements.ErrFile) {
 		return refusedFile(m, file, lang)
 	}
@@ -253,19 +257,11 @@ func makeBatch(ctx context.Context, m *cli.Meta, processor *commands.Disbursemen
 	if err != nil {
 		return err
 	}
-	return m.Show(append(batchJSON(b, q.TenantID), "digest", b.Digest.String(), "changes", changesJSON(file)), func(p *render.Page) {
+	return m.Show(append(batchJSON(b, q.TenantID), "digest", b.Digest.String(), "changes", changesJSON(file), "notes", notesJSON(made.Notes)), func(p *render.Page) {
 		p.Say("%s: %s, revision %d, with %d lines, %s, is sealed; it waits for approval until %s", b.ID, b.BatchRef, b.Revision, b.Count, render.Decimal(b.Sum, b.Currency), render.Moment(b.ApproveUntil))
 		sayChanges(p, file)
+		sayNotes(p, made.Notes, b.Currency)
 	})
-}
-
-// idsOf makes ids of batches.
-func idsOf(m *cli.Meta) (disbursement.IDs, error) {
-	macs, err := m.Keys.MACs(disbursements.LabelIDs)
-	if err != nil {
-		return disbursement.IDs{}, err
-	}
-	return disbursement.NewIDs(func(text string) [sha256.Size]byte { return sha256.Sum256(macs.Append(nil, []byte(text))) }), nil
 }
 
 func templateFile() cli.Command {

@@ -16,6 +16,7 @@ import (
 	"quittance/internal/citizens"
 	"quittance/internal/commands"
 	"quittance/internal/contact"
+	"quittance/internal/disbursements"
 	"quittance/internal/personal"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
@@ -117,7 +118,7 @@ func Command() cli.Command {
 			if err != nil {
 				return err
 			}
-			q := personal.Request{Actor: m.By, At: m.Now, By: "session", Reason: e.reason}
+			q := personal.Request{Actor: m.By, At: m.Now, By: "session", Reason: e.reason, Forget: disbursements.ForgetPayee}
 			var ids []string
 			what, incomplete := "the contact data and the payers' numbers of session "+e.session, error(nil)
 			switch {

@@ -1,0 +1,246 @@
+package disbursements
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"quittance/disbursement"
+	"quittance/ingress/staff"
+	"quittance/internal/commands"
+	"quittance/internal/disbursements"
+	"quittance/internal/disbursements/lines"
+	"quittance/internal/operation"
+	"quittance/money"
+	"quittance/money/localtime"
+)
+
+// Fields of the form that imports a file. The currency has the name of that of a policy.
+const (
+	fieldFile   = "file"
+	fieldDate   = "date"
+	fieldFormat = "format" // of the template
+)
+
+const (
+	// maxUpload is the most bytes of a file with its form: a workbook or a CSV of 100,000 lines has less.
+	maxUpload = 24 << 20
+	// maxUploadField is the longest other field.
+	maxUploadField = 1 << 10
+	// uploadsAtOnce is how many files a process reads at the same time: each may take some 200 MB of memory.
+	uploadsAtOnce = 2
+	// uploadPatience bounds the reading of a file, importPatience the answer.
+	uploadPatience, importPatience = 2 * time.Minute, 5 * time.Minute
+	// faultsShown is how many faults of a file the page has; all are counted.
+	faultsShown = 200
+)
+
+// Importer makes batches of files: *disbursements.Importer.
+type Importer interface {
+	Import(ctx context.Context, q disbursements.Import) (disbursements.Imported, error)
+}
+
+// importView is the page with the form that imports a file.
+type importView struct {
+	view
+	T              *importWords
+	Modes          []choice
+	URL            string
+	Templates      []staff.Fact
+	FileFaults     staff.Grid
+	Currency, Date string
+}
+
+// showImport is GET /agency/batches/import.
+func (v *visit) showImport() { v.writeImport(http.StatusOK, nil, nil, "", "") }
+
+// writeImport shows the form, with what was typed, and what is wrong with a file or a field.
+func (v *visit) writeImport(status int, typed url.Values, file *lines.File, field, fault string) {
+	t := importTexts.In(v.Lang)
+	test := v.Query(fieldMode) == modeTest || typed.Get(fieldMode) == modeTest
+	out := &importView{view: v.page(t.Title, rootImport, fieldMode, disbursement.Mode(!test)), T: t, Currency: money.Default, Date: localtime.Day(v.Now)}
+	out.BackURL, out.BackText, out.Test = v.URL(rootBatches, fieldMode, disbursement.Mode(!test)), v.w.Title, test
+	out.Tagged, out.Command = fault == "", "quittance batches import FILE"
+	out.URL = v.URL(rootImport)
+	out.Modes = []choice{{modeLive, v.w.Live, !test}, {modeTest, v.w.Test, test}}
+	for _, name := range []string{byRef, fieldDate, fieldCurrency} {
+		if value := typed.Get(name); value != "" {
+			out.Typed[name] = value
+		}
+	}
+	if value := typed.Get(fieldDate); value != "" {
+		out.Date = value
+	}
+	if value := typed.Get(fieldCurrency); value != "" {
+		out.Currency = value
+	}
+	if fault != "" {
+		out.Fault(field, fault, typed.Get(field))
+	}
+	for _, format := range []string{"xlsx", "csv"} {
+		out.Templates = append(out.Templates, staff.Fact{Label: t.Template, Value: strings.ToUpper(format), URL: v.URL(rootTemplate, fieldMode, disbursement.Mode(!test), fieldFormat, format)})
+	}
+	if file != nil {
+		out.FileFaults = staff.Grid{Caption: t.Faults, Heads: []string{t.Where, t.Cell, t.Happened}}
+		for _, f := range file.Faults[:min(len(file.Faults), faultsShown)] {
+			where := t.WholeFile
+			switch {
+			case f.Row > 0 && f.Column != "":
+				where = fmt.Sprintf(t.RowColumn, f.Row, f.Column)
+			case f.Row > 0:
+				where = fmt.Sprintf(t.OnlyRow, f.Row)
+			}
+			out.FileFaults.Rows = append(out.FileFaults.Rows, []staff.Cell{{Text: where, More: string(f.Header)}, {Text: f.Cell}, {Text: f.Detail(v.Lang), More: f.Mend(v.Lang)}})
+		}
+	}
+	v.Write(status, "batchimport", out)
+}
+
+// importFile is POST /agency/batches/import: the batch stays a draft, which its maker looks at and seals.
+func (v *visit) importFile() {
+	t := importTexts.In(v.Lang)
+	select {
+	case v.d.uploads <- struct{}{}:
+		defer func() { <-v.d.uploads }()
+	default:
+		v.RetryAfter(time.Minute)
+		v.writeImport(http.StatusTooManyRequests, nil, nil, "", t.Busy)
+		return
+	}
+	slow := http.NewResponseController(v.W)
+	_ = slow.SetReadDeadline(time.Now().Add(uploadPatience)) // a recorder of tests has no deadlines
+	_ = slow.SetWriteDeadline(time.Now().Add(importPatience))
+	form, file, err := v.readUpload()
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		v.writeImport(http.StatusRequestEntityTooLarge, form, nil, fieldFile, fmt.Sprintf(t.TooLarge, maxUpload>>20))
+		return
+	case err != nil || len(file) == 0:
+		v.writeImport(http.StatusUnprocessableEntity, form, nil, fieldFile, t.NoFile)
+		return
+	}
+	q := disbursements.Import{
+		TenantID: v.agency(), Live: form.Get(fieldMode) != modeTest, BatchRef: strings.TrimSpace(form.Get(byRef)), Date: strings.TrimSpace(form.Get(fieldDate)),
+		Currency: strings.ToUpper(strings.TrimSpace(form.Get(fieldCurrency))), Maker: v.Acting.Person.ID, Draft: true, File: bytes.NewReader(file), Size: int64(len(file)),
+	}
+	if field, fault := t.faultOf(q); fault != "" {
+		v.writeImport(http.StatusUnprocessableEntity, form, nil, field, fault)
+		return
+	}
+	made, err := v.d.cfg.Importer.Import(v.Context(), q)
+	var refused *disbursements.RefusedError
+	switch {
+	case errors.Is(err, disbursements.ErrFile):
+		v.writeImport(http.StatusUnprocessableEntity, form, made.File, fieldFile, fmt.Sprintf(t.Refused, made.File.Count))
+		return
+	case errors.Is(err, disbursements.ErrNoAccounts):
+		v.writeImport(http.StatusConflict, form, nil, fieldMode, t.NoAccounts)
+		return
+	case errors.As(err, &refused):
+		field, text := t.refusal(v, refused)
+		v.writeImport(http.StatusConflict, form, nil, field, text)
+		return
+	case errors.Is(err, commands.ErrUnavailable):
+		v.writeImport(http.StatusServiceUnavailable, form, nil, "", t.NoAnswer)
+		return
+	case err != nil:
+		v.Unavailable("importing a file of lines", err)
+		return
+	}
+	b := made.Batch
+	if err := v.Note(operation.Entry{
+		Action: "batch.import", Subject: b.ID, AgencyID: b.TenantID, Detail: map[string]any{"batch_ref": b.BatchRef, "revision": b.Revision, "count": b.Count, "sum": b.Sum, "draft": true},
+	}); err != nil {
+		v.Unavailable("recording an import", err)
+		return
+	}
+	v.until(func(context.Context) bool {
+		now, err := v.read(b.ID)
+		return err == nil && now.Count == b.Count
+	})
+	v.See(rootBatches+"/"+b.ID, "done", "import")
+}
+
+// readUpload reads the form. The file is in memory only.
+func (v *visit) readUpload() (form url.Values, file []byte, err error) {
+	form = url.Values{}
+	parts, err := v.R.MultipartReader()
+	if err != nil {
+		return form, nil, err
+	}
+	for {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			return form, file, nil
+		}
+		if err != nil {
+			return form, nil, err
+		}
+		if part.FormName() == fieldFile {
+			if file, err = io.ReadAll(part); err != nil { // the body is bounded
+				return form, nil, err
+			}
+			continue
+		}
+		value, err := io.ReadAll(io.LimitReader(part, maxUploadField))
+		if err != nil {
+			return form, nil, err
+		}
+		if utf8.Valid(value) {
+			form.Set(part.FormName(), string(value))
+		}
+	}
+}
+
+// template is GET /agency/batches/template.
+func (v *visit) template() {
+	accounts, _ := v.d.cfg.Accounts(v.agency(), v.Query(fieldMode) != modeTest)
+	if len(accounts) == 0 {
+		v.writeImport(http.StatusConflict, url.Values{fieldMode: {v.Query(fieldMode)}}, nil, fieldMode, importTexts.In(v.Lang).NoAccounts)
+		return
+	}
+	write, name := lines.WriteXLSX, "lines.xlsx"
+	if v.Query(fieldFormat) == "csv" {
+		write, name = lines.WriteCSV, "lines.csv"
+	}
+	var file bytes.Buffer
+	if err := write(&file, v.Lang, disbursements.Rules(money.Default, accounts), nil); err != nil {
+		v.Unavailable("writing a template", err)
+		return
+	}
+	d := v.Download(name, int64(file.Len()))
+	_, _ = d.Write(file.Bytes())
+	d.End()
+}
+
+// seal is POST /agency/batches/{batch}/seal.
+func (v *visit) seal() {
+	v.act("seal", func(b disbursements.Batch) (disbursement.Action, string) {
+		if b.Maker != v.Acting.Person.ID {
+			return nil, importTexts.In(v.Lang).NotMaker
+		}
+		waiver := strings.TrimSpace(v.Form.Get(fieldWaiver))
+		if utf8.RuneCountInString(waiver) > maxReason {
+			return nil, v.w.NoReason
+		}
+		return disbursement.Seal{Count: b.Count, Sum: b.Sum, Root: b.Tree.Root(), Waiver: waiver}, ""
+	})
+}
+
+// fieldWaiver is why payees' names were not checked.
+const fieldWaiver = "names_not_checked"
+
+// discard is POST /agency/batches/{batch}/discard.
+func (v *visit) discard() {
+	v.act("discard", func(disbursements.Batch) (disbursement.Action, string) {
+		return disbursement.Discard{By: v.Acting.Person.ID}, ""
+	})
+}
