@@ -57,11 +57,11 @@ const (
 	CodeAttempt       Code = "word.attempt"
 	CodeNoCase        Code = "line.no_case"
 	CodeEvidence      Code = "case.reference"
+	CodeUnderway      Code = "line.underway"
 	CodeRosterFault   Code = "roster.fault"
 	CodePersonUnknown Code = "roster.not_found"
 	CodeKeyTaken      Code = "roster.key_taken"
 	CodeNumberTaken   Code = "roster.number_taken"
-	CodeClock         Code = "command.clock"
 )
 
 // Refusal is why a command changes nothing: a code, the field that it is about and the mend.
@@ -127,14 +127,11 @@ var refusals = map[Code][2]string{
 	CodeAttempt:       {"attempt", "name an attempt that was made"},
 	CodeNoCase:        {"position", "the line has no case to decide"},
 	CodeEvidence:      {"reference", "name the evidence"},
+	CodeUnderway:      {"position", "a request to pay is under way: decide when it is answered, or ten minutes after it was made"},
 	CodePersonUnknown: {"person", "name a person of the agency"},
 	CodeKeyTaken:      {"keys", "a passkey has one owner: enrol another one"},
 	CodeNumberTaken:   {"number", "a staff number names one person: use the person's own"},
-	CodeClock:         {"issued_at", "set the clock of the machine that sends the command: it differs by minutes from the broker's"},
 }
-
-// WrongTime is the answer to a command whose time cannot be believed.
-func WrongTime() Answer { return refuse(CodeClock) }
 
 // refuse returns a refusal whose field and mend are always the same.
 func refuse(c Code) Answer {

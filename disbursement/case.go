@@ -3,6 +3,7 @@ package disbursement
 import (
 	"cmp"
 	"strconv"
+	"time"
 
 	"quittance/casework"
 	"quittance/disbursement/digest"
@@ -65,6 +66,12 @@ func (d *decider) contradicted(b *Batch, l *Line, w Word) {
 // refused without a proof.
 func (l Line) Doubtful() bool { return l.Contested || l.Unproven || l.Case == CaseUndecided }
 
+// Underway reports whether a request to pay the line may still be carried out for the first time: nobody can say that no attempt
+// pays it then.
+func (l Line) Underway(at time.Time) bool {
+	return l.Status == LineSent && !l.Answered && at.Before(l.RequestedAt.Add(RequestLife))
+}
+
 // Settlement is what each of two people signs about the line as it is, without the person.
 func (l Line) Settlement(batch digest.Hash, paid bool, reference string) digest.Settlement {
 	outcome := ResolutionRefused
@@ -88,6 +95,8 @@ func (d *decider) settle(b *Batch, do Settle) Answer {
 		return refuse(CodeNoCase)
 	case do.Reference == "" || !printable(do.Reference):
 		return refuse(CodeEvidence)
+	case !do.Paid && l.Underway(d.cmd.At):
+		return refuse(CodeUnderway)
 	}
 	one, two := do.Signed[0], do.Signed[1]
 	if code := d.signedByTwo(b, do.Signed, l.Settlement(b.Digest, do.Paid, do.Reference).Statement); code != CodeOK {

@@ -125,6 +125,7 @@ func TestForgedSettlements(t *testing.T) {
 // contradict has the operator name another payee of the first line's present attempt.
 func contradict(w *world, id string) {
 	l := w.at(id, 0)
+	w.word(id, disbursement.Word{Attempt: l.Attempt, Try: l.Try, Kind: disbursement.WordPending, Source: disbursement.FromRequest})
 	w.word(id, disbursement.Word{Attempt: l.Attempt, Kind: disbursement.WordPaid, Source: disbursement.FromEnquiry, Amount: l.Amount, Currency: "XAF", OtherPayee: true})
 }
 
@@ -153,4 +154,21 @@ func TestAttemptsWithoutPeopleAreBounded(t *testing.T) {
 		}
 		w.no(disbursement.CodeAttempts, disbursement.Command{Batch: "b", Do: disbursement.Retry{By: "ama"}})
 	}
+}
+
+// While a request may still be carried out for the first time nobody can say that no attempt pays: a new attempt, under another
+// id, would be a second payment.
+func TestUnderwayIsNotRefused(t *testing.T) {
+	t.Parallel()
+	w := one(t)
+	w.word("b", disbursement.Word{Kind: disbursement.WordPaid, Source: disbursement.FromEnquiry, Amount: 4999, Currency: "XAF"}) // contested, the request is not answered
+	w.no(disbursement.CodeUnderway, w.settle("b", false, "ben", "cleo"))
+	w.advance(disbursement.RequestLife)
+	w.ok(w.settle("b", false, "ben", "cleo"))
+	w.want("b", disbursement.LineRefused)
+
+	w = one(t)
+	w.word("b", disbursement.Word{Kind: disbursement.WordPaid, Source: disbursement.FromEnquiry, Amount: 4999, Currency: "XAF"})
+	w.ok(w.settle("b", true, "ben", "cleo"))
+	w.want("b", disbursement.LinePaid)
 }

@@ -8,7 +8,7 @@ import (
 	"quittance/disbursement/policy"
 )
 
-// Command asks for a change. At is the sender's time stamp, in UTC, and the only time that Decide uses.
+// Command asks for a change. At is its time, in UTC, and the only one that Decide uses: that of the broker, not of the sender.
 type Command struct {
 	At       time.Time
 	TenantID string

@@ -118,6 +118,15 @@ type Event struct {
 	Confirmed []Signed
 }
 
+// Webhook says which event integrators are told of, by its public name; empty for none. A line that two people settle as refused
+// is one that was refused.
+func (e Event) Webhook() string {
+	if e.Type == EventLineSettled && len(e.Lines) == 1 && e.Lines[0].Status == LineRefused {
+		return EventLineRefused.Webhook()
+	}
+	return e.Type.Webhook()
+}
+
 // eventID returns the id of an event, which is the same whenever it is decided again.
 func eventID(owner string, sequence int64) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "disbursement|%s|%d", owner, sequence))

@@ -124,17 +124,18 @@ func lineClass(l disbursement.Line) string {
 // lineFacts is what was approved of a line, and what it corrects.
 func (v *visit) lineFacts(b disbursements.Batch, l disbursements.OpenLine) []staff.Fact {
 	w := v.w
-	out := []staff.Fact{
-		{Label: w.LineRef, Value: l.Ref, Code: true},
-		{Label: w.Amount, Value: v.sum(l.Amount, b.Currency)},
-	}
-	if l.Account >= 0 && l.Account < len(b.Accounts) { // whoever writes Postgres writes other numbers
-		out = append(out, staff.Fact{Label: w.Account, Value: b.Accounts[l.Account].Code})
-	}
+	var out []staff.Fact
 	if c := l.Content; l.Opened {
-		out = append(out, staff.Fact{Label: w.Payee, Value: c.Name}, staff.Fact{Label: w.PayeeAccount, Value: masked(cmp.Or(c.IBAN, c.Number, c.MSISDN))}, staff.Fact{Label: w.Purpose, Value: c.Purpose})
-	} else {
-		out = append(out, staff.Fact{Label: w.Payee, Value: w.NotOpened})
+		out = []staff.Fact{
+			{Label: w.LineRef, Value: c.LineRef, Code: true},
+			{Label: w.Amount, Value: v.sum(c.Amount, c.Currency)},
+			{Label: w.Account, Value: c.PayoutAccount},
+			{Label: w.Payee, Value: c.Name},
+			{Label: w.PayeeAccount, Value: masked(cmp.Or(c.IBAN, c.Number, c.MSISDN))},
+			{Label: w.Purpose, Value: c.Purpose},
+		}
+	} else { // reference, amount and account of the row are not proven to be those of the leaf
+		out = []staff.Fact{{Label: w.Payee, Value: w.NotOpened}}
 	}
 	link := func(label, ref string, k disbursement.LineKey) {
 		if k == (disbursement.LineKey{}) {
@@ -240,9 +241,13 @@ func (v *visit) settleForms(out *lineView, b disbursements.Batch, l disbursement
 		}
 		out.Signs = append(out.Signs, f)
 	}
-	if first == nil || first.Settle == nil {
+	if first == nil || first.Settle == nil || first.Settle.Shown != shown(l) { // of the line as it was before: nobody signs that any more
 		add(outcomePaid, w.Sign["settle_"+outcomePaid].Text, "")
-		add(outcomeRefused, w.Sign["settle_"+outcomeRefused].Text, "")
+		if x := w.Sign["settle_"+outcomeRefused]; l.Underway(v.Now) {
+			out.Signs = append(out.Signs, signForm{ID: "settle-underway", Title: x.Title, Text: w.Refusals[string(disbursement.CodeUnderway)]})
+		} else {
+			add(outcomeRefused, x.Text, "")
+		}
 		return nil
 	}
 	out.DropURL = v.URL(path + "/settle/drop")
@@ -344,9 +349,9 @@ func (v *visit) settle(s settlement, signed disbursement.Signed) (done string, e
 	if err != nil {
 		return "", err
 	}
-	proposed := disbursements.Settlement{Paid: s.paid, Reference: s.reference}
+	proposed := disbursements.Settlement{Paid: s.paid, Reference: s.reference, Shown: shown(s.line)}
 	switch {
-	case first == nil || first.Settle == nil || first.Signed.Person == signed.Person:
+	case first == nil || first.Settle == nil || first.Settle.Shown != proposed.Shown || first.Signed.Person == signed.Person:
 		return "settle_first", v.keep(s.batch.ID, disbursements.FirstSignature{SignatureKey: k, Number: number, Settle: &proposed, Signed: signed, At: v.Now})
 	case *first.Settle != proposed: // another person has proposed something else meanwhile
 		return "", operation.Refuse("record.changed", "", nil)

@@ -449,7 +449,13 @@ func TestTwoPeopleDecideAboutALine(t *testing.T) {
 		word.Position, word.Source, word.Currency = position, disbursement.FromEnquiry, "XAF"
 		w.Shows(t, w.Installation.OK(processor.SenderDisburse, "dsb_1", word))
 	}
+	backoffice.Want(t, w.Browsers["Ben"].Get(path+"/lines/99999999999"), http.StatusNotFound)
 	say(0, disbursement.Word{Attempt: 1, Kind: disbursement.WordPaid, Amount: 999}) // another amount
+	underway := w.Browsers["Ben"].Get(path + "/lines/1")
+	backoffice.Want(t, underway, http.StatusOK, "une demande de paiement est en cours", "Signer «\u00a0payée")
+	backoffice.Lacks(t, underway, "Signer «\u00a0non payée")
+	w.Shows(t, w.Installation.OK(processor.SenderDisburse, "dsb_1", disbursement.Word{Attempt: 1, Try: 1, Source: disbursement.FromRequest, Kind: disbursement.WordPending}))
+	w.SignIn(t, disbursement.RequestLife+time.Minute) // no event says that a request is answered: the page waits for its end
 	say(1, disbursement.Word{Attempt: 1, Kind: disbursement.WordRefused, Unproven: true, Code: "E-17"})
 	say(2, disbursement.Word{Attempt: 1, Kind: disbursement.WordRefused, Code: "E-18"})
 
@@ -565,7 +571,8 @@ func TestChangedLinesAreNotDecided(t *testing.T) {
 		"the leaf of another": func() {
 			w.Exec(t, `UPDATE disbursement_lines SET snapshot = (SELECT snapshot FROM kept_lines WHERE position = 0) WHERE position = 1`)
 		},
-		"a line before is erased": func() { w.Exec(t, `DELETE FROM disbursement_lines WHERE position = 0`) },
+		"a line of another account": func() { swapAccount(t, w, 1) },
+		"a line before is erased":   func() { w.Exec(t, `DELETE FROM disbursement_lines WHERE position = 0`) },
 	} {
 		do()
 		page := w.Browsers["Ben"].Get(path)
@@ -608,7 +615,7 @@ func TestWorkHasBatches(t *testing.T) {
 		backoffice.Want(t, w.Browsers[name].Get("/work"), http.StatusOK, one, "cases=1", "Lignes à décider\u00a0: 1")
 	}
 	open, err := w.Batches.OpenCases(t.Context())
-	if err != nil || open["payout_conflict"] != 1 || open["payout_held"] != 0 {
+	if err != nil || open[disbursements.CaseCount{Kind: "payout_conflict"}] != 1 || open[disbursements.CaseCount{Kind: "payout_held"}] != 0 {
 		t.Errorf("%v, %v", open, err)
 	}
 	w.Press(t, "Ben", one+"/lines/2", "agency/batches/dsb_1/lines/2/settle", "outcome", "paid", "reference", "a letter")
@@ -619,4 +626,20 @@ func TestWorkHasBatches(t *testing.T) {
 	}
 	w.Press(t, "Ben", approvals.PeoplePath, approvals.Propose, "kind", "people", "person", w.IDs["Cleo"], "roles", "chief, director")
 	backoffice.Want(t, w.Browsers["Ama"].Get("/work"), http.StatusOK, "Changement de signataires")
+}
+
+// swapAccount has the row of a line name the other payout account of the batch.
+func swapAccount(t *testing.T, w *approvals.World, position int) {
+	t.Helper()
+	list, err := w.Batches.Lines(t.Context(), "dsb_1", disbursements.LineQuery{From: position, Size: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := batches.FromLine(list[0])
+	r.Account, r.Sealed = 1-r.Account, nil
+	snapshot, err := w.Codec.Encode(&r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Exec(t, `UPDATE disbursement_lines SET snapshot = $1 WHERE position = $2`, snapshot, position)
 }

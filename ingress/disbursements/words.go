@@ -203,8 +203,8 @@ var french = words{ //nolint:gosec // texts, no credential
 		"line.not_found": "Ligne\u00a0: ce lot ne l’a pas.", "line.status": "Ligne\u00a0: son état ne permet plus cette opération. Rechargez la page.", "line.unproven": "Ligne\u00a0: le refus n’est pas prouvé. Deux personnes décident d’abord.",
 		"line.contested": "Ligne\u00a0: l’opérateur se contredit. Deux personnes décident d’abord.", "line.corrected": "Ligne\u00a0: une autre ligne la paie à sa place.", "line.no_case": "Ligne\u00a0: aucun cas n’attend cette décision. Rechargez la page.",
 		"line.attempts": "Ligne\u00a0: elle a déjà été payée de nouveau deux fois. Payez ce bénéficiaire par une ligne qui la corrige.", "batch.over": "Lot\u00a0: il est arrêté, ou son dernier jour de paiement est passé. Payez ce bénéficiaire par une ligne qui corrige celle-ci.",
+		"line.underway":  "Ligne\u00a0: une demande de paiement est en cours. Décidez quand l’opérateur y a répondu, ou dix minutes après son envoi.",
 		"case.reference": "Preuve\u00a0: nommez ce qui prouve la décision, en 1 à 140 caractères sans accent.", "batch.ref_live": "Lot\u00a0: une révision plus récente est en cours. Attendez sa fin.", "batch.too_many_live": "Lot\u00a0: votre administration a trop de lots en cours. Terminez-en un.",
-		"command.clock": "L’horloge du service est déréglée\u00a0: rien n’a changé. Prévenez l’exploitation.",
 	},
 	Mends: map[string]string{
 		"currency": "Devise\u00a0: donnez un code comme XAF.", "tiers": "Paliers\u00a0: donnez de 1 à 10 paliers.", "up_to": "Montant maximal\u00a0: les montants croissent d’un palier au suivant, et seul le dernier peut être vide.",
@@ -337,8 +337,8 @@ var english = words{
 		"line.not_found": "Line: this batch has none such.", "line.status": "Line: its status does not allow this any more. Load the page again.", "line.unproven": "Line: the refusal is not proven. Two people decide first.",
 		"line.contested": "Line: the operator contradicts itself. Two people decide first.", "line.corrected": "Line: another line pays in its place.", "line.no_case": "Line: no case waits for this decision. Load the page again.",
 		"line.attempts": "Line: it was paid again twice already. Pay this payee by a line that corrects it.", "batch.over": "Batch: it is stopped, or its last day of payment is over. Pay this payee by a line that corrects this one.",
+		"line.underway":  "Line: a request to pay is under way. Decide when the operator has answered it, or ten minutes after it was sent.",
 		"case.reference": "Evidence: name what proves the decision, in 1 to 140 characters without accents.", "batch.ref_live": "Batch: a newer revision is live. Wait for its end.", "batch.too_many_live": "Batch: your administration has too many live batches. Finish one.",
-		"command.clock": "A clock of the service is wrong: nothing has changed. Tell the people who operate it.",
 	},
 	Mends: map[string]string{
 		"currency": "Currency: give a code such as XAF.", "tiers": "Tiers: give 1 to 10 tiers.", "up_to": "Highest amount: amounts grow from tier to tier, and only the last may be empty.",

@@ -65,9 +65,9 @@ func TestBothLanguagesAreWhole(t *testing.T) {
 		disbursement.CodeMalformed, disbursement.CodeBatchUnknown, disbursement.CodeStatus, disbursement.CodeHeld, disbursement.CodeNotHeld, disbursement.CodeRegistryOld,
 		disbursement.CodeLevel, disbursement.CodeNotListed, disbursement.CodeMaker, disbursement.CodeTwice, disbursement.CodeNotInForce, disbursement.CodeNotSigned,
 		disbursement.CodeNeedsTwo, disbursement.CodeNotMaker, disbursement.CodePolicyFault, disbursement.CodeRosterFault, disbursement.CodePersonUnknown,
-		disbursement.CodeKeyTaken, disbursement.CodeNumberTaken, disbursement.CodeClock,
+		disbursement.CodeKeyTaken, disbursement.CodeNumberTaken,
 		disbursement.CodeLineUnknown, disbursement.CodeLineStatus, disbursement.CodeContested, disbursement.CodeUnproven, disbursement.CodeCorrected, disbursement.CodeAttempts,
-		disbursement.CodeOver, disbursement.CodeNoCase, disbursement.CodeEvidence, disbursement.CodeRefLive, disbursement.CodeTooManyLive,
+		disbursement.CodeOver, disbursement.CodeNoCase, disbursement.CodeEvidence, disbursement.CodeUnderway, disbursement.CodeRefLive, disbursement.CodeTooManyLive,
 	} {
 		has("refusal", french.Refusals, string(c))
 	}

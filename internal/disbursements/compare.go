@@ -139,11 +139,14 @@ func (b Batch) ofDigest() bool {
 
 // Line returns a line of a batch with its content. The error is ErrUnknown for a position that it does not have.
 func (s *Store) Line(ctx context.Context, with Opener, b Batch, position int) (OpenLine, error) {
+	if position < 0 || position >= b.Count || position >= disbursement.MaxLines {
+		return OpenLine{}, ErrUnknown
+	}
 	list, err := s.Lines(ctx, b.ID, LineQuery{From: position, Size: 1})
 	switch {
 	case err != nil:
 		return OpenLine{}, err
-	case position < 0 || len(list) == 0 || list[0].Position != position:
+	case len(list) == 0 || list[0].Position != position:
 		return OpenLine{}, ErrUnknown
 	}
 	opened, err := Open(ctx, with, list)
@@ -158,7 +161,8 @@ func (s *Store) Line(ctx context.Context, with Opener, b Batch, position int) (O
 func (s *Store) Approved(ctx context.Context, b Batch, l OpenLine) (bool, error) {
 	if l.Opened {
 		leaf, err := digest.Leaf(l.Salt, l.Content)
-		if err != nil || leaf != l.Leaf || l.Content.Amount != l.Amount || l.Content.LineRef != l.Ref {
+		account := l.Account >= 0 && l.Account < len(b.Accounts) && b.Accounts[l.Account].Code == l.Content.PayoutAccount
+		if err != nil || leaf != l.Leaf || l.Content.Amount != l.Amount || l.Content.LineRef != l.Ref || !account {
 			return false, nil //nolint:nilerr // a content that is no line is not the approved one
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -51,9 +52,10 @@ type ProvenApproval struct {
 }
 
 // Prove reads all events of the agency's partition and checks the batch: that its root, count and sums are those of the lines
-// that were added, that the digest is that of what was sealed, that each approval is signed over it by a passkey that the
-// agency's roster had a day before, by enough people and none twice, and that nothing was sent before, or with another leaf.
-// The roster is as the processor recorded it. The error is ErrUnknown for a batch without events.
+// that were added, that the digest is that of what was sealed and of what later events say, that the listed people are those of
+// a tier of the policy and of the roster, each with passkeys of a day, that each approval is signed over it, by enough people and
+// none twice, and that nothing was sent before the release, with another leaf, or while another attempt might pay. Roster, policy
+// and what became of attempts are as the processor recorded them. The error is ErrUnknown for a batch without events.
 func Prove(ctx context.Context, cfg kafka.Config, topology *kafka.Topology, codec *schemas.Codec, tenantID, batch string) (Proof, error) {
 	cl, err := cfg.Client()
 	if err != nil {
@@ -61,7 +63,7 @@ func Prove(ctx context.Context, cfg kafka.Config, topology *kafka.Topology, code
 	}
 	defer cl.Close()
 	topic := topology.Name(schemas.Disbursement.Events)
-	p := prover{tenantID: tenantID, batch: batch, out: Proof{Partition: topology.Partition(schemas.Disbursement.Events, tenantID), Offsets: [2]int64{-1, -1}}}
+	p := prover{tenantID: tenantID, batch: batch, agencies: map[bool]disbursement.Agency{}, out: Proof{Partition: topology.Partition(schemas.Disbursement.Events, tenantID), Offsets: [2]int64{-1, -1}}}
 	spans, err := kafka.Bounds(ctx, kadm.NewClient(cl), topic)
 	if err != nil {
 		return Proof{}, err
@@ -90,6 +92,9 @@ type prover struct {
 	tenantID, batch string
 	out             Proof
 	roster          policy.Roster
+	agencies        map[bool]disbursement.Agency // by mode
+	agency          disbursement.Agency          // in the batch's mode
+	lines           map[int]disbursement.Line
 	tree            digest.Tree
 	leaves          []digest.Hash
 	accounts        map[int]disbursement.Total
@@ -112,9 +117,13 @@ func (p *prover) take(e disbursement.Event, offset int64) {
 	if e.Roster != nil {
 		p.roster = e.Roster.Roster
 	}
+	if e.Agency != nil {
+		p.agencies[e.Live] = *e.Agency
+	}
 	if e.Batch == nil || e.Batch.ID != p.batch {
 		return
 	}
+	p.agency = p.agencies[e.Batch.Live]
 	if p.sequence++; e.Batch.Sequence != p.sequence {
 		p.fault("the event at offset %d has the number %d, after %d", offset, e.Batch.Sequence, p.sequence-1)
 		p.sequence = e.Batch.Sequence
@@ -123,6 +132,10 @@ func (p *prover) take(e disbursement.Event, offset int64) {
 	if p.out.Offsets[0] < 0 {
 		p.out.Offsets[0] = offset
 	}
+	if p.sealed {
+		p.same(e)
+	}
+	defer p.follow(e)
 	switch e.Type {
 	case disbursement.EventLinesAdded:
 		p.add(e)
@@ -133,7 +146,7 @@ func (p *prover) take(e disbursement.Event, offset int64) {
 	case disbursement.EventReleased:
 		p.out.ReleasedBy, p.out.ReleasedAt = e.Detail[disbursement.DetailBy], e.At
 		p.enough()
-		if p.out.ReleasedBy == p.content.Maker {
+		if p.out.ReleasedBy != "" && p.roster.Same(p.out.ReleasedBy, p.content.Maker) {
 			p.fault("the person who made the batch released it")
 		}
 	case disbursement.EventLinesSent, disbursement.EventLinesResent:
@@ -175,9 +188,7 @@ func (p *prover) seal(e disbursement.Event) {
 		p.fault("the digest is not that of what was sealed")
 	}
 	p.out.Digest = sum
-	if c.Batch != p.batch || c.Agency != p.tenantID {
-		p.fault("another batch was sealed")
-	}
+	p.same(e)
 	if c.Root != p.tree.Root() || c.Count != p.out.Lines || c.Sum != p.out.Sum || c.Largest != p.largest {
 		p.fault("root, count, sum or largest line are not those of the lines that were added")
 	}
@@ -190,17 +201,59 @@ func (p *prover) seal(e disbursement.Event) {
 			p.fault("the account %s was signed with other lines or another fingerprint", a.Code)
 		}
 	}
+	p.people(e)
+}
+
+// people compares who had to approve with the roster and the policy as the processor had them at the sealing.
+func (p *prover) people(e disbursement.Event) {
+	c := p.content
+	var rules []policy.Rule
 	for i, l := range c.Levels {
-		for _, listed := range l.Persons {
-			if listed.ID == c.Maker || listed.For == c.Maker {
-				p.fault("level %d lists the person who made the batch, or a delegate", i+1)
-			}
-			for _, key := range listed.Keys {
-				if !p.roster.InForce(listed.ID, key, e.At) {
-					p.fault("level %d lists a passkey of %s that the roster did not have for a day", i+1, listed.ID)
-				}
-			}
+		rules = append(rules, policy.Rule{Role: l.Role, Needed: l.Needed})
+		if l.Needed < 1 {
+			p.fault("level %d needs nobody", i+1)
 		}
+	}
+	if len(rules) == 0 {
+		p.fault("nobody had to approve it")
+	}
+	if want, ok := p.roster.Levels(rules, c.Maker, e.At); !ok || !reflect.DeepEqual(want, c.Levels) {
+		p.fault("the people and passkeys that are listed are not those of the roster")
+	}
+	in := p.agency.InForce(e.At)
+	if in.Version != c.Policy || !slices.ContainsFunc(in.Tiers, func(t policy.Tier) bool { return slices.Equal(t.Rules, rules) }) {
+		p.fault("the levels are those of no tier of the policy that was in force")
+	}
+}
+
+// same compares what an event says of the batch with what was sealed.
+func (p *prover) same(e disbursement.Event) {
+	b, c := e.Batch, p.content
+	if b.Digest != p.out.Digest || c.Batch != b.ID || c.Agency != b.TenantID || c.Mode != disbursement.Mode(b.Live) || c.BatchRef != b.BatchRef || c.Revision != b.Revision ||
+		c.Currency != b.Currency || c.Date != b.Date || c.Maker != b.Maker || c.PayUntil != b.PayUntil || c.Count != b.Count || c.Sum != b.Sum {
+		p.fault("%s says of the batch what was not sealed", e.Type)
+	}
+}
+
+// follow keeps the lines as an event leaves them, and finds attempts that are made while another one may pay.
+func (p *prover) follow(e disbursement.Event) {
+	if p.lines == nil {
+		p.lines = map[int]disbursement.Line{}
+	}
+	for _, l := range e.Lines {
+		before := p.lines[l.Position]
+		switch {
+		case e.Type == disbursement.EventLinesSent && (before.Status != disbursement.LineReady || l.Attempt != before.Attempt+1):
+			p.fault("line %d was sent again while it was %s", l.Position, before.Status)
+		case e.Type == disbursement.EventLinesResent && (before.Status != disbursement.LineSent || l.Attempt != before.Attempt):
+			p.fault("line %d was requested again under another id", l.Position)
+		case e.Type == disbursement.EventLineRetried && (before.Status != disbursement.LineRefused || before.Unproven || before.Contested),
+			e.Type == disbursement.EventLineUnsent && before.Status != disbursement.LineSent,
+			e.Type != disbursement.EventLineRetried && e.Type != disbursement.EventLineUnsent && l.Status == disbursement.LineReady && before.Status != disbursement.LineReady && before.Status != "":
+			p.fault("line %d became ready again after it was %s", l.Position, before.Status)
+		}
+		l.Sealed = nil
+		p.lines[l.Position] = l
 	}
 }
 
@@ -219,18 +272,21 @@ func (p *prover) approval(e disbursement.Event, offset int64) {
 	if err != nil || a.Signed.Assertion.Verify(assertion.Party{RPID: p.content.RPID, Origin: p.content.Origin}, statement) != nil {
 		p.fault("the approval of %s at level %d is not signed over this batch", a.Person, a.Level)
 	}
-	listed := a.Level >= 1 && a.Level <= len(p.content.Levels) && slices.ContainsFunc(p.content.Levels[a.Level-1].Persons, func(x policy.Approver) bool {
-		return x.ID == a.Person && x.For == a.For && slices.Contains(x.Keys, out.Key)
-	})
-	if !listed {
+	given := e.Sealing.Given()
+	if _, err := policy.Counts(p.content.Levels, given[:len(given)-1], p.content.Maker, a.Level, a.Person); err != nil {
+		p.fault("%s does not count at level %d: %s", a.Person, a.Level, err)
+	}
+	if !sealedAt(p.content.Levels, a.Level, a.Person, out.Key) {
 		p.fault("%s is not listed at level %d with this passkey", a.Person, a.Level)
 	}
-	for _, before := range p.out.Approvals {
-		if before.Person == a.Person || before.Key == out.Key || a.For != "" && (before.For == a.For || before.Person == a.For) || before.For == a.Person {
-			p.fault("%s counts twice", a.Person)
-		}
-	}
 	p.out.Approvals = append(p.out.Approvals, out)
+}
+
+// sealedAt reports whether a person is listed at a level with a passkey.
+func sealedAt(levels []policy.Level, level int, person string, key [32]byte) bool {
+	return level >= 1 && level <= len(levels) && slices.ContainsFunc(levels[level-1].Persons, func(x policy.Approver) bool {
+		return x.ID == person && slices.Contains(x.Keys, key)
+	})
 }
 
 // enough finds levels that lack people.
@@ -254,6 +310,9 @@ func (p *prover) enough() {
 func (p *prover) sends(e disbursement.Event) {
 	if p.out.ReleasedAt.IsZero() {
 		p.fault("lines were sent before the release")
+	}
+	if b := e.Batch; b.Held() || b.Stopped || b.Overdue || b.Status != disbursement.StatusReleasing {
+		p.fault("lines were sent of a batch that was %s, held, stopped or overdue", b.Status)
 	}
 	for _, l := range e.Lines {
 		p.out.Sent++

@@ -113,7 +113,7 @@ func TestProve(t *testing.T) {
 			return each(e, disbursement.EventApproval, func(e *disbursement.Event) {
 				e.Sealing.Approvals[0].Person, e.Sealing.Approvals[0].Signed = "ama", payroll.Step(b.Digest, "ama", 1, digest.Approve)
 			})
-		}, "not listed"},
+		}, "does not count"},
 		"another verdict": {func(e []disbursement.Event) []disbursement.Event {
 			return each(e, disbursement.EventApproval, func(e *disbursement.Event) {
 				e.Sealing.Approvals[0].Signed = payroll.Step(b.Digest, "ben", 1, digest.Reject)
@@ -124,15 +124,41 @@ func TestProve(t *testing.T) {
 				e.Sealing.Content.Levels[0].Persons[0].Keys = [][32]byte{payroll.Human("mallory").Hash()}
 				e.Batch.Digest, _ = e.Sealing.Content.Digest()
 			})
-		}, "the roster did not have"},
+		}, "not those of the roster"},
 		"a passkey of this morning": {func(e []disbursement.Event) []disbursement.Event {
 			return each(e, disbursement.EventSealed, func(e *disbursement.Event) { e.At = e.At.Add(-49 * time.Hour) })
-		}, "the roster did not have"},
+		}, "not those of the roster"},
 		"released by the maker": {func(e []disbursement.Event) []disbursement.Event {
 			return each(e, disbursement.EventReleased, func(e *disbursement.Event) { e.Detail[disbursement.DetailBy] = "ama" })
 		}, "made the batch released it"},
 		"sent before the release": {func(e []disbursement.Event) []disbursement.Event { return without(e, disbursement.EventReleased) }, "before the release"},
 		"an event is missing":     {func(e []disbursement.Event) []disbursement.Event { return without(e, disbursement.EventApproved) }, "has the number"},
+		"nobody has to approve": {func(e []disbursement.Event) []disbursement.Event {
+			return each(e, disbursement.EventSealed, func(e *disbursement.Event) {
+				e.Sealing.Content.Levels = nil
+				e.Batch.Digest, _ = e.Sealing.Content.Digest()
+			})
+		}, "nobody had to approve"},
+		"fewer than the policy says": {func(e []disbursement.Event) []disbursement.Event {
+			return each(e, disbursement.EventPolicy, func(e *disbursement.Event) { e.Agency.Next.Tiers[0].Rules[0].Needed = 2 })
+		}, "no tier"},
+		"a test batch pays": {func(e []disbursement.Event) []disbursement.Event {
+			return each(e, disbursement.EventReleased, func(e *disbursement.Event) { e.Batch.Live = true })
+		}, "what was not sealed"},
+		"another currency at the end": {func(e []disbursement.Event) []disbursement.Event {
+			return each(e, disbursement.EventLinesSent, func(e *disbursement.Event) { e.Batch.Currency = "EUR" })
+		}, "what was not sealed"},
+		"a line is sent twice": {func(e []disbursement.Event) []disbursement.Event {
+			for k := range e {
+				if e[k].Type == disbursement.EventLinesSent && e[k].Batch.ID == "dsb_1" {
+					return append(e, e[k])
+				}
+			}
+			return e
+		}, "sent again while it was sent"},
+		"sent while it is held": {func(e []disbursement.Event) []disbursement.Event {
+			return each(e, disbursement.EventLinesSent, func(e *disbursement.Event) { e.Batch.Hold = disbursement.Hold{Reason: "r", Since: e.At} })
+		}, "held"},
 		"another fingerprint": {func(e []disbursement.Event) []disbursement.Event {
 			return each(e, disbursement.EventSealed, func(e *disbursement.Event) { e.Batch.Accounts[0].Fingerprint = "f-other" })
 		}, "another fingerprint"},

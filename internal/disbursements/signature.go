@@ -44,6 +44,8 @@ func SettleKey(b disbursement.Batch, position int) SignatureKey {
 type Settlement struct {
 	Paid      bool   `json:"paid"`
 	Reference string `json:"reference"` // of the evidence
+	// Shown is the line as the person saw it, as the pages write it. A signature about another line than the present one is none.
+	Shown string `json:"shown"`
 }
 
 // FirstSignature is the signature of one person on what two people sign. Whoever writes Postgres can change it: the second

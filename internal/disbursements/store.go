@@ -254,17 +254,19 @@ type LineQuery struct {
 // Lines returns lines of a batch in their order, with their sealed contents. The caller has read the batch in the scope of
 // whoever asks.
 func (s *Store) Lines(ctx context.Context, batch string, q LineQuery) (out []disbursement.Line, err error) {
-	rows, _ := s.pool.Query(ctx, `SELECT snapshot, sealed FROM disbursement_lines
+	rows, _ := s.pool.Query(ctx, `SELECT position, snapshot, sealed FROM disbursement_lines
 		WHERE batch = $1 AND position >= $2 AND ($3 = '' OR status = $3) AND (NOT $4 OR case_kind <> '')
 		ORDER BY position LIMIT $5`, batch, q.From, string(q.Status), q.Cases, min(max(q.Size, 1), 1000)) // the rows carry its error
 	var snapshot, sealed []byte
-	_, err = pgx.ForEachRow(rows, []any{&snapshot, &sealed}, func() error {
+	var position int
+	_, err = pgx.ForEachRow(rows, []any{&position, &snapshot, &sealed}, func() error {
 		var r record.BatchLine
 		if err := s.codec.Decode(snapshot, &r); err != nil {
 			return err
 		}
 		l := batches.ToLine(&r)
-		l.Sealed = slices.Clone(sealed)
+		// A content is opened as that of this line of this batch: whoever writes Postgres puts another one here.
+		l.LineKey, l.Sealed = disbursement.LineKey{Batch: batch, Position: position}, slices.Clone(sealed)
 		out = append(out, l)
 		return nil
 	})

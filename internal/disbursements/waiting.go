@@ -19,7 +19,8 @@ import (
 // Waiting is a batch that people have something to do about.
 type Waiting struct {
 	Batch
-	// Cases is how many of its lines have an open case, CaseSince when the first case of the batch was opened.
+	// Cases is how many of its lines have an open case, CaseSince when the oldest of them was opened.
+	// Sealing is set for a batch that is sealed or approved.
 	Cases     int
 	CaseSince time.Time
 }
@@ -29,8 +30,12 @@ const waitingAtMost = 4 * disbursement.MaxLive
 
 // Waiting returns the batches that are sealed, approved or held, and those with a line that has an open case, the newest first.
 func (s *Store) Waiting(ctx context.Context, in Scope) (out []Waiting, err error) {
-	rows, _ := s.pool.Query(ctx, `WITH cases AS (SELECT batch, count(*) AS n FROM disbursement_lines WHERE case_kind <> '' GROUP BY batch)
-		SELECT b.snapshot, b.sealing, coalesce(c.n, 0), coalesce((SELECT min(at) FROM disbursement_steps x WHERE x.batch = b.id AND x.type = 'case.opened' AND c.n > 0), b.opened_at)
+	// Only what is signed now needs what was sealed, which can be large.
+	rows, _ := s.pool.Query(ctx, `WITH cases AS (
+			SELECT l.batch, count(DISTINCT l.position) AS n, min(x.at) AS since FROM disbursement_lines l JOIN disbursement_batches o ON o.id = l.batch
+				LEFT JOIN disbursement_steps x ON x.batch = l.batch AND x.lines = 1 AND x.detail ->> 'line' = l.position::text AND x.type = 'case.opened'
+			WHERE l.case_kind <> '' AND ($1 = '' OR o.tenant_id = $1) GROUP BY l.batch)
+		SELECT b.snapshot, CASE WHEN b.status IN ('sealed', 'approved') THEN b.sealing END, coalesce(c.n, 0), coalesce(c.since, b.opened_at)
 		FROM disbursement_batches b LEFT JOIN cases c ON c.batch = b.id
 		WHERE ($1 = '' OR b.tenant_id = $1) AND (b.status IN ('sealed', 'approved') OR b.held AND b.status = 'releasing' OR c.n > 0)
 		ORDER BY b.id DESC LIMIT $2`, in.TenantID, waitingAtMost) // the rows carry its error
@@ -65,17 +70,23 @@ func (s *Store) decode(snapshot, sealing []byte) (b Batch, err error) {
 	return b, nil
 }
 
-// OpenCases returns how many lines have an open case, by its kind, and how many batches the service holds.
-func (s *Store) OpenCases(ctx context.Context) (map[string]int, error) {
-	out := map[string]int{}
+// CaseCount names what OpenCases counts.
+type CaseCount struct {
+	Kind string
+	Live bool
+}
+
+// OpenCases returns how many lines have an open case, by its kind and mode, and how many batches are held.
+func (s *Store) OpenCases(ctx context.Context) (map[CaseCount]int, error) {
+	out := map[CaseCount]int{}
 	for _, k := range disbursement.Cases().Kinds {
-		out[string(k)] = 0
+		out[CaseCount{string(k), false}], out[CaseCount{string(k), true}] = 0, 0
 	}
-	rows, _ := s.pool.Query(ctx, `SELECT case_kind, count(*) FROM disbursement_lines WHERE case_kind <> '' GROUP BY case_kind
-		UNION ALL SELECT $1, count(*) FROM disbursement_batches WHERE held AND status IN ('sealed', 'approved', 'releasing')`, string(disbursement.CaseHeld)) // the rows carry its error
-	var kind string
+	rows, _ := s.pool.Query(ctx, `SELECT l.case_kind, b.livemode, count(*) FROM disbursement_lines l JOIN disbursement_batches b ON b.id = l.batch WHERE l.case_kind <> '' GROUP BY 1, 2
+		UNION ALL SELECT $1, livemode, count(*) FROM disbursement_batches WHERE held AND status IN ('sealed', 'approved', 'releasing') GROUP BY 2`, string(disbursement.CaseHeld)) // the rows carry its error
+	var k CaseCount
 	var n int
-	_, err := pgx.ForEachRow(rows, []any{&kind, &n}, func() error { out[kind] = n; return nil })
+	_, err := pgx.ForEachRow(rows, []any{&k.Kind, &k.Live, &n}, func() error { out[k] = n; return nil })
 	if err != nil {
 		return nil, fmt.Errorf("counting cases of batches: %w", err)
 	}

@@ -38,6 +38,8 @@ type Readings struct {
 	cfg ReadingsConfig
 	// refused are the requests that were refused before, by id, so that each is logged once.
 	refused map[string]bool
+	// others are the requests whose file was not the allowed one, by id: each file is hashed once.
+	others map[string][2]string
 }
 
 // NewReadings makes Readings.
@@ -48,7 +50,7 @@ func NewReadings(cfg ReadingsConfig) (*Readings, error) {
 	if cfg.Every == 0 {
 		cfg.Every = 2 * time.Second
 	}
-	return &Readings{cfg: cfg, refused: map[string]bool{}}, nil
+	return &Readings{cfg: cfg, refused: map[string]bool{}, others: map[string][2]string{}}, nil
 }
 
 // Run opens what waits until ctx ends. An error of the database is logged, and the next look tries again.
@@ -85,7 +87,7 @@ func (r *Readings) Open(ctx context.Context) error {
 	}
 	var failed []error
 	for _, id := range waiting {
-		err := pgx.BeginFunc(ctx, r.cfg.Pool, func(tx pgx.Tx) error { return r.open(ctx, tx, id, now) })
+		err := r.open(ctx, id, now)
 		var refusal *operation.Error
 		switch known := errors.As(err, &refusal) || errors.Is(err, ErrOriginal); {
 		case err == nil:
@@ -100,30 +102,56 @@ func (r *Readings) Open(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-func (r *Readings) open(ctx context.Context, tx pgx.Tx, id string, now time.Time) error {
-	q, err := oneRequest(ctx, tx, id, " FOR UPDATE OF r")
-	if err != nil || q.Readable {
+// errOtherFile says that the stored file is not the one that was allowed.
+var errOtherFile = fmt.Errorf("%w: its SHA-256 is not that of the file that two people have allowed", ErrOriginal)
+
+// open seals the key of a file for a request. What was allowed is a file with a digest, and whoever writes Postgres has the request
+// name another import, whose row says the same: so the file is hashed first, outside of a transaction, since it can be large.
+func (r *Readings) open(ctx context.Context, id string, now time.Time) error {
+	var first OriginalRequest
+	var key []byte
+	err := pgx.BeginFunc(ctx, r.cfg.Pool, func(tx pgx.Tx) (err error) {
+		if first, err = oneRequest(ctx, tx, id, ""); err != nil || first.Readable {
+			return err
+		}
+		if err := first.pact.agreed(ctx, tx, r.cfg.Keys, now, now); err != nil {
+			return err
+		}
+		key, err = originalKey(ctx, tx, r.cfg.Keys, uuid.MustParse(first.ImportID))
+		return err
+	})
+	if err != nil || first.Readable {
 		return err
 	}
-	if err := q.pact.agreed(ctx, tx, r.cfg.Keys, now, now); err != nil {
-		return err
+	if other, seen := r.others[id]; seen && other == first.bindings() {
+		return errOtherFile
 	}
-	key, err := originalKey(ctx, tx, r.cfg.Keys, uuid.MustParse(q.ImportID))
-	if err != nil {
-		return err
-	}
-	// What was allowed is a file with this digest: whoever writes Postgres has the request name another import, whose row says
-	// the same.
 	sum := sha256.New()
-	if err := writeOriginal(ctx, r.cfg.Pool, uuid.MustParse(q.ImportID), key, sum); err != nil {
+	if err := writeOriginal(ctx, r.cfg.Pool, uuid.MustParse(first.ImportID), key, sum); err != nil {
 		return err
 	}
-	if hex.EncodeToString(sum.Sum(nil)) != q.digest {
-		return fmt.Errorf("%w: its SHA-256 is not that of the file that two people have allowed", ErrOriginal)
+	if hex.EncodeToString(sum.Sum(nil)) != first.digest {
+		r.others[id] = first.bindings()
+		return errOtherFile
 	}
-	sealed, err := r.cfg.Keys.Seal(LabelReading, key, q.bound())
-	if err == nil {
-		_, err = tx.Exec(ctx, `UPDATE statement_original_requests SET reading = $2 WHERE id = $1`, q.ID, sealed)
-	}
-	return err
+	return pgx.BeginFunc(ctx, r.cfg.Pool, func(tx pgx.Tx) error {
+		q, err := oneRequest(ctx, tx, id, " FOR UPDATE OF r")
+		if err != nil || q.Readable {
+			return err
+		}
+		if q.bindings() != first.bindings() {
+			return errOtherFile
+		}
+		if err := q.pact.agreed(ctx, tx, r.cfg.Keys, now, now); err != nil {
+			return err
+		}
+		sealed, err := r.cfg.Keys.Seal(LabelReading, key, q.bound())
+		if err == nil {
+			_, err = tx.Exec(ctx, `UPDATE statement_original_requests SET reading = $2 WHERE id = $1`, q.ID, sealed)
+		}
+		return err
+	})
 }
+
+// bindings are the import of a request and the digest that was allowed.
+func (r OriginalRequest) bindings() [2]string { return [2]string{r.ImportID, r.digest} }

@@ -34,7 +34,8 @@ type Config struct {
 	Senders origin.Verifier
 	// Requests proves the requests to operators: the sink makes no others.
 	Requests *origin.Signer
-	// AcceptTimes decides commands whatever time they give. Otherwise the time must be the broker's (sender.Guard.InTime).
+	// AcceptTimes believes the times that commands give. Otherwise the time of a command is that of the broker
+	// (sender.Guard.TimeOf).
 	AcceptTimes bool
 	Metrics     prometheus.Registerer
 }
@@ -89,21 +90,11 @@ func (p *Processor) Process(tx *runtime.Tx, rec *kgo.Record) error {
 		return runtime.Poison(errPartition)
 	}
 	if !p.anyTime {
-		if err := p.guard.InTime(from, rec, cmd.At); err != nil {
-			if cmd.ReplyTo == nil {
-				return err
-			}
-			return p.answer(tx, cmd, disbursement.WrongTime())
+		if cmd.At, err = p.guard.TimeOf(from, rec); err != nil {
+			return err
 		}
 	}
 	return p.decide(tx, cmd)
-}
-
-// answer answers a command that changes nothing.
-func (p *Processor) answer(tx output.Tx, cmd disbursement.Command, a disbursement.Answer) error {
-	w := output.New(p.codec, p.topology, tx)
-	w.EmitTo(schemas.Disbursement.Replies, cmd.ReplyTo.Partition, cmd.ReplyTo.CorrelationID, batches.Reply(*cmd.ReplyTo, a))
-	return w.Err()
 }
 
 // errPartition says that a command is not in the partition of its agency. Decided there, it would not see the agency's

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/disbursement"
@@ -166,46 +167,45 @@ func TestCommandsNameTheirAgency(t *testing.T) {
 	}
 }
 
-// People who are enrolled by a command that is dated a day back would count at once, and a batch that is dated ahead would
-// count on another day: such a command changes nothing, whoever sends it.
+// Whatever time a command gives, it happens when the broker takes it: people who are enrolled by one that is dated a day back do
+// not count at once. Of a topic that has the senders' times nothing is decided.
 func TestCommandsHaveTheBrokersTime(t *testing.T) {
 	t.Parallel()
 	i := payouts.Install(t)
 	i.BrokerTimes = true
 	defer i.Process()()
-	enrol := disbursement.Enrol{
-		People: []disbursement.Enrolled{payroll.Enrolled("ama", "maker"), payroll.Enrolled("ben", "chief")}, RPID: payroll.RPID, Origin: payroll.Origin,
-	}
-	cmd := func(ahead time.Duration) disbursement.Command {
-		return disbursement.Command{At: i.Now().Add(ahead), TenantID: payroll.Tenant, Do: enrol}
-	}
-	send := func(cmd disbursement.Command) disbursement.Answer {
-		a, err := i.Client(processor.SenderOperator).Ask(t.Context(), cmd)
+	send := func(back time.Duration, do disbursement.Action) disbursement.Answer {
+		a, err := i.Client(processor.SenderOperator).Ask(t.Context(), disbursement.Command{At: i.Now().Add(back), TenantID: payroll.Tenant, Do: do})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return a
 	}
-	for _, ahead := range []time.Duration{-25 * time.Hour, -6 * time.Minute, 6 * time.Minute, 25 * time.Hour} {
-		if a := send(cmd(ahead)); a.Code() != disbursement.CodeClock || a.Refusal.Mend == "" {
-			t.Errorf("%s: %+v", ahead, a)
+	enrol := disbursement.Enrol{
+		People: []disbursement.Enrolled{payroll.Enrolled("ama", "maker"), payroll.Enrolled("ben", "chief")}, RPID: payroll.RPID, Origin: payroll.Origin,
+	}
+	if a := send(-100*time.Hour, enrol); a.Code() != disbursement.CodeOK {
+		t.Fatalf("%+v", a)
+	}
+	set := disbursement.SetPolicy{Policy: payroll.Policy()}
+	set.Confirmed = payroll.Confirm(2, set.Content(false), "ama", "ben")
+	for _, back := range []time.Duration{0, -49 * time.Hour, 25 * time.Hour} {
+		if a := send(back, set); a.Code() != disbursement.CodeNotInForce {
+			t.Errorf("dated %s: %+v", back, a)
 		}
 	}
-	rec, err := commands.DisbursementProtocol(i.Codec, i.Topology).Encode(cmd(-25*time.Hour), nil)
-	if err != nil {
+	enrolled := payouts.NewReader[record.DisbursementEvent](i, schemas.Disbursement.Events).Next(1)[0]
+	if age := time.Since(enrolled.At); age > 10*time.Minute || age < -10*time.Minute {
+		t.Errorf("the enrolment was %s ago", age)
+	}
+
+	none := "CreateTime"
+	cfg := []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "message.timestamp.type", Value: &none}}
+	if _, err := kadm.NewClient(i.Producer).AlterTopicConfigs(t.Context(), cfg, i.Topology.Name(schemas.Disbursement.Commands)); err != nil {
 		t.Fatal(err)
 	}
-	rec.Topic = i.Topology.Name(schemas.Disbursement.Commands)
-	signer, err := commands.NewSigner(i.Keys, processor.SenderOperator)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer.Sign(rec)
-	if err := i.Producer.ProduceSync(t.Context(), rec).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
+	go func() { // nobody answers
+		_, _ = i.Client(processor.SenderOperator).Ask(t.Context(), disbursement.Command{At: i.Now(), TenantID: payroll.Tenant, Do: enrol})
+	}()
 	poisoned(t, i, 1)
-	if a := send(cmd(-4 * time.Minute)); a.Code() != disbursement.CodeOK {
-		t.Errorf("a command of this time: %+v", a) // the first one: those before have enrolled nobody
-	}
 }

@@ -20,21 +20,16 @@ import (
 var (
 	// ErrNotAllowed says that the sender of a command may not send it.
 	ErrNotAllowed = errors.New("not allowed: the sender may not send this command")
-	// ErrClock says that the time of a command is not that at which the broker took it.
-	ErrClock = errors.New("the command's time is not the broker's: set the clock of the sender's machine")
 	// ErrNotStamped says that the topic of commands has the times of its senders.
 	ErrNotStamped = errors.New("the topic does not have the broker's times: run `quittance migrate`, which sets message.timestamp.type=LogAppendTime")
 )
-
-// MaxSkew is how far the time of a command may be from the broker's. A sender tries for less than this to write a command.
-const MaxSkew = 5 * time.Minute
 
 // Reasons of refused commands, a label of metrics.
 const (
 	reasonUnsigned   = "unsigned"
 	reasonForged     = "forged"
 	reasonNotAllowed = "not_allowed"
-	reasonClock      = "clock"
+	reasonNotStamped = "not_stamped"
 )
 
 // Unknown is the label of a record that names no known sender.
@@ -72,7 +67,7 @@ func New[A any](cfg Config[A], senders []string) (*Guard[A], error) {
 		cfg: cfg,
 		refused: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_processor_commands_refused_total",
-			Help: "Commands sent to the poison topic by the sender that they name and by reason: unsigned, forged, not_allowed, clock. A transaction that is repeated counts again.",
+			Help: "Commands sent to the poison topic by the sender that they name and by reason: unsigned, forged, not_allowed, not_stamped. A transaction that is repeated counts again.",
 		}, []string{"sender", "reason"}),
 		unsigned: f.NewCounter(prometheus.CounterOpts{
 			Name: "quittance_processor_commands_unsigned_total",
@@ -80,7 +75,7 @@ func New[A any](cfg Config[A], senders []string) (*Guard[A], error) {
 		}),
 	}
 	for _, s := range append(slices.Clone(senders), Unknown) {
-		for _, reason := range []string{reasonUnsigned, reasonForged, reasonNotAllowed, reasonClock} {
+		for _, reason := range []string{reasonUnsigned, reasonForged, reasonNotAllowed, reasonNotStamped} {
 			g.refused.WithLabelValues(s, reason)
 		}
 	}
@@ -110,17 +105,14 @@ func (g *Guard[A]) Allows(from string, do A) error {
 	return g.refuse(from, reasonNotAllowed, fmt.Errorf("%w: %q, %T", ErrNotAllowed, from, do))
 }
 
-// InTime returns an error if the time of the sender's command is more than MaxSkew from the time at which the broker took the
-// record: a sender could date it on another day, or ahead of what is in force later. The topic must have the broker's times,
-// which no sender chooses and which are the same when the record is read again. Every error is poison.
-func (g *Guard[A]) InTime(from string, rec *kgo.Record, at time.Time) error {
-	switch {
-	case rec.Attrs.TimestampType() != logAppendTime:
-		return g.refuse(from, reasonClock, ErrNotStamped)
-	case at.Sub(rec.Timestamp).Abs() > MaxSkew:
-		return g.refuse(from, reasonClock, fmt.Errorf("%w: it says %s, the broker %s", ErrClock, at.UTC().Format(time.RFC3339), rec.Timestamp.UTC().Format(time.RFC3339)))
+// TimeOf returns the time at which the broker took the record, in UTC: the time of its command. The sender's own could be
+// another day, or ahead of what is in force later. The broker's is the same when the record is read again. The error is poison:
+// the topic has the times of its senders.
+func (g *Guard[A]) TimeOf(from string, rec *kgo.Record) (time.Time, error) {
+	if rec.Attrs.TimestampType() != logAppendTime {
+		return time.Time{}, g.refuse(from, reasonNotStamped, ErrNotStamped)
 	}
-	return nil
+	return rec.Timestamp.UTC(), nil
 }
 
 // logAppendTime is the type of times that the broker sets (KIP-32).

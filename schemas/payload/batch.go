@@ -55,9 +55,9 @@ type batchLine struct {
 }
 
 // BatchWebhook returns the body of the webhook about an event of a batch, for an application of its agency. The event must
-// be one that integrators are told of (disbursement.EventType.Webhook).
+// be one that integrators are told of (disbursement.Event.Webhook).
 func BatchWebhook(e disbursement.Event, applicationID string) ([]byte, error) {
-	name, b := e.Type.Webhook(), e.Batch
+	name, b := e.Webhook(), e.Batch
 	if name == "" || b == nil {
 		return nil, fmt.Errorf("the event %s has no webhook", e.Type)
 	}
@@ -68,7 +68,7 @@ func BatchWebhook(e disbursement.Event, applicationID string) ([]byte, error) {
 		Sums:   batchNumbersOf(b, b.Sum, func(t disbursement.Total) int64 { return t.Sum }),
 	}
 	switch e.Type { //nolint:exhaustive // the others are of the batch
-	case disbursement.EventLineRefused, disbursement.EventLineReturned:
+	case disbursement.EventLineRefused, disbursement.EventLineReturned, disbursement.EventLineSettled:
 		if len(e.Lines) != 1 {
 			return nil, fmt.Errorf("the event %s names %d lines, not one", e.Type, len(e.Lines))
 		}

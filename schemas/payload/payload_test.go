@@ -91,8 +91,8 @@ func TestBatchBodies(t *testing.T) {
 	event := func(typ disbursement.EventType, detail map[string]string, lines ...disbursement.Line) disbursement.Event {
 		return disbursement.Event{ID: "0123456789abcdef", Type: typ, TenantID: "agency", Live: true, Batch: &b, Lines: lines, At: at, Detail: detail}
 	}
-	paidBefore := line
-	paidBefore.PaidBy = 1
+	paidBefore, settled := line, line
+	paidBefore.PaidBy, settled.Status = 1, disbursement.LineRefused
 	head, batch := `{"event_id":"evt_0123456789abcdef","event":"`, `","api_version":"v1","created_at":"2026-03-04T05:06:07.008Z","livemode":true,"sequence":12,"application_id":"app","tenant_id":"agency","batch":"dsb_1","batch_ref":"SALARIES-03","revision":2,"status":"done","currency":"XAF","counts":{"total":7,"ready":0,"sent":1,"paid":2,"refused":3,"cancelled":4,"returned":5},"sums":{"total":7006,"ready":1000,"sent":1001,"paid":1002,"refused":1003,"cancelled":1004,"returned":1005}`
 	reason := map[string]string{disbursement.DetailReason: "PAYEE_NOT_FOUND", disbursement.DetailBy: "p1"}
 	for name, c := range map[string]struct {
@@ -102,6 +102,7 @@ func TestBatchBodies(t *testing.T) {
 		"completed":    {event(disbursement.EventDone, nil), head + "disbursement.completed" + batch + `}`},
 		"held":         {event(disbursement.EventHeld, map[string]string{disbursement.DetailReason: b.Hold.Reason}), head + "disbursement.held" + batch + `}`},
 		"line refused": {event(disbursement.EventLineRefused, reason, line), head + "disbursement.line_refused" + batch + `,"line_ref":"AGENT-5","payout_ref":"` + disbursement.NewAttemptID("dsb_1", 4, 2).PayoutRef() + `","code":"PAYEE_NOT_FOUND"}`},
+		"settled":      {event(disbursement.EventLineSettled, nil, settled), head + "disbursement.line_refused" + batch + `,"line_ref":"AGENT-5","payout_ref":"` + disbursement.NewAttemptID("dsb_1", 4, 2).PayoutRef() + `","code":null}`},
 		"returned":     {event(disbursement.EventLineReturned, nil, paidBefore), head + "disbursement.line_returned" + batch + `,"line_ref":"AGENT-5","payout_ref":"` + disbursement.NewAttemptID("dsb_1", 4, 1).PayoutRef() + `","code":null}`},
 	} {
 		got, err := payload.BatchWebhook(c.of, "app")
@@ -109,7 +110,7 @@ func TestBatchBodies(t *testing.T) {
 			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, got, c.want)
 		}
 	}
-	for _, e := range []disbursement.Event{event(disbursement.EventLinePaid, nil, line), event(disbursement.EventLineRefused, nil), {Type: disbursement.EventHeld}} {
+	for _, e := range []disbursement.Event{event(disbursement.EventLinePaid, nil, line), event(disbursement.EventLineSettled, nil, paidBefore), event(disbursement.EventLineRefused, nil), {Type: disbursement.EventHeld}} {
 		if got, err := payload.BatchWebhook(e, "app"); err == nil {
 			t.Errorf("%s has the body %s", e.Type, got)
 		}

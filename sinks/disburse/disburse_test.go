@@ -22,6 +22,7 @@ import (
 	"quittance/internal/commands"
 	"quittance/internal/connector"
 	"quittance/internal/connector/mtn"
+	"quittance/internal/disbursements"
 	"quittance/internal/personal"
 	"quittance/schemas"
 	"quittance/schemas/mapping/batches"
@@ -431,6 +432,10 @@ func TestNobodyIsPaidTwiceOverTheRail(t *testing.T) {
 	}
 	if !done {
 		t.Fatalf("the batch is not done: %d lines", len(lines))
+	}
+	// What happened is proven from Kafka, and nothing of it is called wrong.
+	if proof, err := disbursements.Prove(t.Context(), r.Kafka, r.Topology, r.Codec, payroll.Tenant, b.ID); err != nil || len(proof.Faults) > 0 || proof.Sent < n {
+		t.Errorf("%d requests, %q, %v", proof.Sent, proof.Faults, err)
 	}
 	book := r.book()
 	twice, lost, stuck, paid, doubts := 0, 0, 0, 0, 0

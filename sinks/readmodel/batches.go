@@ -61,8 +61,8 @@ func NewBatches(cfg BatchesConfig) (*Batches, error) {
 			Name: "quittance_disbursement_events_total", Help: "Events of disbursement batches by type and mode (test, live), counted when the read model has them.",
 		}, []string{"event", "mode"}),
 		cases: with.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "quittance_disbursement_cases_open", Help: "Lines of batches with an open case, and batches that are held, by kind of the case.",
-		}, []string{"kind"}),
+			Name: "quittance_disbursement_cases_open", Help: "Lines of batches with an open case, and batches that are held, by kind of the case and mode (test, live). Every instance reports the same.",
+		}, []string{"kind", "mode"}),
 	}
 	for _, mode := range []string{modeTest, modeLive} {
 		b.paused.WithLabelValues(mode)
@@ -131,8 +131,12 @@ func (b *Batches) count(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		b.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "cases of batches are not counted; it is tried again", slog.Any("error", err))
 	}
-	for kind, n := range open {
-		b.cases.WithLabelValues(kind).Set(float64(n))
+	for k, n := range open {
+		mode := modeTest
+		if k.Live {
+			mode = modeLive
+		}
+		b.cases.WithLabelValues(k.Kind, mode).Set(float64(n))
 	}
 }
 

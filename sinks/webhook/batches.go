@@ -3,7 +3,6 @@ package webhook
 import (
 	"fmt"
 
-	"quittance/disbursement"
 	"quittance/schemas"
 	mapping "quittance/schemas/mapping/batches"
 	"quittance/schemas/record"
@@ -20,14 +19,15 @@ func (b batches) notifications(codec *schemas.Codec, value []byte) ([]*record.No
 	if err := codec.Decode(value, &r); err != nil {
 		return nil, err
 	}
-	if disbursement.EventType(r.Type).Webhook() == "" || b.endpoints == nil {
+	e := mapping.ToEvent(&r)
+	if e.Webhook() == "" || b.endpoints == nil {
 		return nil, nil
 	}
 	app, ok := b.endpoints.IntegratorOf(r.TenantID)
 	if !ok {
 		return nil, nil
 	}
-	n, err := mapping.ToWebhook(mapping.ToEvent(&r), app.ID)
+	n, err := mapping.ToWebhook(e, app.ID)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", schemas.ErrUndecodable, err)
 	}

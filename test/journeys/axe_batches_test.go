@@ -73,6 +73,7 @@ func (g *gallery) batches(t *testing.T) {
 	w.Press(t, "Cleo", "/agency/batches/dsb_3", "agency/batches/dsb_3/release")
 	await.Until(t, "four sent lines", func() bool { return w.Batch(t, "dsb_3").Lines.Sent.Count == 4 })
 	for position, word := range []disbursement.Word{{Kind: disbursement.WordPaid, Amount: 1000}, {Kind: disbursement.WordPaid, Amount: 900}, {Kind: disbursement.WordRefused, Code: "PAYEE_NOT_FOUND"}} {
+		w.Installation.OK(processor.SenderDisburse, "dsb_3", disbursement.Word{Position: position, Attempt: 1, Try: 1, Source: disbursement.FromRequest, Kind: disbursement.WordPending})
 		word.Position, word.Attempt, word.Source, word.Currency = position, 1, disbursement.FromEnquiry, "XAF"
 		w.Shows(t, w.Installation.OK(processor.SenderDisburse, "dsb_3", word))
 	}

@@ -6,10 +6,9 @@
 ALTER TABLE disbursement_signatures DROP CONSTRAINT disbursement_signatures_kind_check,
     ADD CONSTRAINT disbursement_signatures_kind_check CHECK (kind IN ('resume', 'people', 'policy', 'settle')) NOT VALID;
 CREATE INDEX disbursement_steps_line ON disbursement_steps (batch, (detail ->> 'line'), sequence) WHERE lines = 1;
-CREATE INDEX disbursement_steps_case ON disbursement_steps (batch, at) WHERE type = 'case.opened';
 
 -- +goose Down
-DROP INDEX disbursement_steps_case, disbursement_steps_line;
+DROP INDEX disbursement_steps_line;
 DELETE FROM disbursement_signatures WHERE kind = 'settle';
 ALTER TABLE disbursement_signatures DROP CONSTRAINT disbursement_signatures_kind_check,
     ADD CONSTRAINT disbursement_signatures_kind_check CHECK (kind IN ('resume', 'people', 'policy')) NOT VALID;

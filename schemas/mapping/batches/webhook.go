@@ -12,7 +12,7 @@ import (
 // integrators are not told. It stands where a session's does: SessionID is the batch's id. The processor of batches knows no
 // application, so the planner of webhooks makes it, from disbursement.events.
 func ToWebhook(e disbursement.Event, applicationID string) (*record.Notification, error) {
-	if e.Type.Webhook() == "" {
+	if e.Webhook() == "" {
 		return nil, nil //nolint:nilnil // most events have no webhook, and that is no error
 	}
 	body, err := payload.BatchWebhook(e, applicationID)
@@ -20,7 +20,7 @@ func ToWebhook(e disbursement.Event, applicationID string) (*record.Notification
 		return nil, fmt.Errorf("writing the body of %s: %w", e.Type, err)
 	}
 	return &record.Notification{
-		EventID: payload.PrefixEvent + e.ID, Event: e.Type.Webhook(), ApplicationID: applicationID, TenantID: e.TenantID, SessionID: e.Batch.ID,
+		EventID: payload.PrefixEvent + e.ID, Event: e.Webhook(), ApplicationID: applicationID, TenantID: e.TenantID, SessionID: e.Batch.ID,
 		Livemode: e.Live, OccurredAt: e.At, Body: body,
 	}, nil
 }
