@@ -214,6 +214,15 @@ func changes(t *testing.T, keys map[string]crypto.Signer, s disbursement.Sealing
 		}
 	}
 	return map[string]func(e, batch map[string]any, lines, approvals []any){
+		"nobody has to approve": func(e, batch map[string]any, _, _ []any) {
+			object(batch["policy"])["levels"], e["approvals"] = []any{}, []any{}
+		},
+		"a level that needs nobody": func(e, batch map[string]any, _, _ []any) {
+			for _, l := range object(batch["policy"])["levels"].([]any) {
+				object(l)["needed"] = 0
+			}
+			e["approvals"] = []any{}
+		},
 		"one franc more": func(_, _ map[string]any, lines, _ []any) { object(lines[0])["amount"] = 1001 },
 		"one franc from line to line": func(_, _ map[string]any, lines, _ []any) {
 			object(lines[0])["amount"], object(lines[2])["amount"] = 999, 3001

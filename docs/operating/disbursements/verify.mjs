@@ -77,6 +77,7 @@ try {
   const { form, batch, lines, approvals } = JSON.parse(readFileSync(file))
   must(form === 'quittance disbursement export v1', 'the file has another form')
   checkLines(batch, lines)
+  must(batch.policy.levels.length > 0 && batch.policy.levels.every(({ needed }) => needed > 0), 'nobody had to approve it')
   const digest = sha256('quittance disbursement v1\n', canonical(batch)).toString('hex')
   const people = approvals.flatMap((a) => (a.for ? [a.person, a.for] : [a.person]))
   must(new Set([...people, batch.maker]).size === people.length + 1, 'a person approved twice, or made the batch')

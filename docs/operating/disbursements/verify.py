@@ -92,8 +92,8 @@ try:
     must(len(set(people)) == len(people), "a person approved twice, or made the batch")
     for approval in approvals:
         check_approval(batch, digest, approval, sys.argv[2:])
-    for i, rule in enumerate(batch["policy"]["levels"]):
-        must(sum(a["level"] == i + 1 for a in approvals) == rule["needed"], f"level {i + 1} lacks approvals")
+    counts = [(rule["needed"], sum(a["level"] == i for a in approvals)) for i, rule in enumerate(batch["policy"]["levels"], 1)]
+    must(counts and all(given == needed > 0 for needed, given in counts), "a level lacks approvals, or nobody had to approve it")
     print(f"{batch['batch_ref']} revision {batch['revision']}: {batch['count']} lines, {batch['sum']} {batch['currency']}: holds (digest {digest})")
 except Exception as error:  # whatever cannot be read does not hold
     print(f"does not hold: {error or type(error).__name__}")

@@ -501,6 +501,24 @@ type DisbursementLine struct {
 	Sealed   []byte
 }
 
+type DisbursementNote struct {
+	Batch string
+	Notes []byte
+	Date  pgtype.Date
+}
+
+type DisbursementPayee struct {
+	Batch    string
+	Position int64
+	TenantID string
+	Livemode bool
+	Payee    []byte
+	Name     []byte
+	Amount   int64
+	Currency string
+	Date     pgtype.Date
+}
+
 type DisbursementPosition struct {
 	Topic     string
 	Partition int64
