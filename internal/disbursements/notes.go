@@ -211,7 +211,7 @@ func (x *importing) byRef(ctx context.Context, earlier Batch, list []lines.Line)
 			break
 		}
 	}
-	c, d := comparison(earlier, list), lines.Compare(before, after)
+	c, d := comparedWith(earlier, list), lines.Compare(before, after)
 	for _, l := range d.Added {
 		c.add(Changed{Kind: ChangeAdded, Ref: l.LineRef, After: l.Amount})
 	}
@@ -224,7 +224,7 @@ func (x *importing) byRef(ctx context.Context, earlier Batch, list []lines.Line)
 	return c, nil
 }
 
-func comparison(earlier Batch, list []lines.Line) *Comparison {
+func comparedWith(earlier Batch, list []lines.Line) *Comparison {
 	c := &Comparison{
 		Batch: earlier.ID, BatchRef: earlier.BatchRef, Revision: earlier.Revision, Date: earlier.Date, Before: earlier.Sum, Count: map[ChangeKind]int{},
 	}
@@ -275,7 +275,7 @@ func (x *importing) byPayee(ctx context.Context, earlier Batch, list []lines.Lin
 			gone[name] = append(gone[name], payee)
 		}
 	}
-	c, moved := comparison(earlier, list), map[lines.MAC]bool{}
+	c, moved := comparedWith(earlier, list), map[lines.MAC]bool{}
 	for _, payee := range payeesAfter {
 		now := after[payee]
 		was := before[payee]

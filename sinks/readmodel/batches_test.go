@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quittance/disbursement"
 	"quittance/disbursement/digest"
+	"quittance/internal/comparison"
 	"quittance/internal/disbursements"
 	processor "quittance/processors/disbursement"
 	"quittance/sinks/readmodel"
@@ -128,6 +132,77 @@ func TestBatchesInTheReadModel(t *testing.T) {
 		return err == nil && len(p) > 0 && caughtUp()
 	})
 	check()
+
+	// It is what the events make, and each column that somebody changes by hand is found.
+	tampered(t, i, pool, store)
+}
+
+// tampered compares the read model with Kafka, as it is and after a change of each column of each table.
+func tampered(t *testing.T, i *payouts.Installation, pool *pgxpool.Pool, store *disbursements.Store) {
+	t.Helper()
+	compare := func(n int) comparison.Result {
+		t.Helper()
+		got, err := store.Comparisons()[n](t.Context(), comparison.Config{Kafka: i.Kafka, Pool: pool})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	exec := func(sql string) error {
+		_, err := pool.Exec(t.Context(), sql)
+		return err
+	}
+	columns, found := 0, 0
+	for n, table := range []string{"disbursement_batches", "disbursement_lines", "disbursement_steps", "disbursement_agencies"} {
+		if got := compare(n); len(got.Differences) > 0 || got.Rows == 0 || got.Unreadable > 0 {
+			t.Fatalf("%s: %+v", table, got)
+		}
+		rows, _ := pool.Query(t.Context(), `SELECT column_name || ' ' || data_type FROM information_schema.columns WHERE table_name = $1 AND table_schema = current_schema()`, table) // the rows carry its error
+		list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := exec(`CREATE TABLE kept_` + table + ` AS SELECT * FROM ` + table); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range list {
+			name, kind, _ := strings.Cut(c, " ")
+			name = `"` + name + `"`
+			change := map[string]string{
+				"text": name + ` || 'x'`, "boolean": `NOT ` + name, "integer": name + ` + 1000`, "bigint": name + ` + 1000`, "timestamp with time zone": name + ` + interval '1 second'`,
+				"jsonb": name + ` || '{"by": "nobody"}'`, "bytea": `coalesce(` + name + `, '') || '\x01'`,
+			}[kind]
+			if change == "" {
+				t.Fatalf("no change of a column of type %s", kind)
+			}
+			columns++
+			if err := exec(`UPDATE ` + table + ` SET ` + name + ` = ` + change); err != nil {
+				if !strings.Contains(err.Error(), "23514") { // the database refuses it
+					t.Fatal(err)
+				}
+				found++
+				continue
+			}
+			if got := compare(n); len(got.Differences) == 0 {
+				t.Errorf("a change of %s of %s is not found", name, table)
+			} else {
+				found++
+			}
+			if err := errors.Join(exec(`DELETE FROM `+table), exec(`INSERT INTO `+table+` SELECT * FROM kept_`+table)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := exec(`DELETE FROM ` + table); err != nil {
+			t.Fatal(err)
+		}
+		if got := compare(n); len(got.Differences) == 0 || got.Differences[0].Fault != comparison.FaultMissing {
+			t.Errorf("missing rows of %s are not found: %+v", table, got)
+		}
+		if err := exec(`INSERT INTO ` + table + ` SELECT * FROM kept_` + table); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("tamper columns=%d found=%d", columns, found)
 }
 
 // An account is paused from its first refusal for want of funds until it pays, for as long as a batch waits.

@@ -80,7 +80,7 @@ type World struct {
 	Processor disbursements.Asker
 	// Files makes batches of files, which are paid from the account mtn in XAF. Its Partition is zero until it is set.
 	Files *disbursements.Importer
-	Codec     *schemas.Codec
+	Codec *schemas.Codec
 
 	// Sink carries out what people ask for on the page about people. It is held while somebody holds Held.
 	Sink *identity.Book

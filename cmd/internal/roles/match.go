@@ -14,6 +14,7 @@ import (
 	"quittance/internal/cases"
 	"quittance/internal/comparison"
 	"quittance/internal/deliveries"
+	"quittance/internal/disbursements"
 	"quittance/internal/journal"
 	"quittance/internal/registry"
 	"quittance/internal/report"
@@ -32,12 +33,12 @@ func matchRole() Role {
 		Kind: KindSink, Name: "match", Short: "matches payments with lines of statements",
 		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedClickHouse}, Keys: slices.Concat(seals(registry.LabelReports), uses(secret.PurposeSign, []string{journal.LabelCloses}), verifies(secret.LabelDecisions, secret.LabelOfficeDecisions), outcomeKeys(), macs(secret.LabelCaseEvents)),
 		Access: Access{
-			Reads:  append(journal.Topics(), sinkcases.PoisonTopics()...),
+			Reads:  append(append(journal.Topics(), sinkcases.PoisonTopics()...), schemas.Disbursement.Events),
 			Writes: []string{schemas.TopicReconciliation}, Describes: []string{sinkjournal.Group}, Transacts: matcher.TransactionalIDs,
 		},
 		Databases: Databases{
 			Rows: rows(registryRead, sessionsRead, may("select", "cases", "decisions", "statement_exits", "statement_imports", "statement_withdrawals"),
-				may("select", "case_positions", "cashin_reversals", "deliveries", "delivery_positions", "erp_confirmations")), // what the night compares
+				may("select", "case_positions", "cashin_reversals", "deliveries", "delivery_positions", "disbursement_agencies", "disbursement_batches", "disbursement_lines", "disbursement_positions", "disbursement_steps", "erp_confirmations")), // what the night compares
 			Journal: journalRead,
 		},
 		MemoryLimit: matchMemory, Run: (*Base).match,
@@ -100,7 +101,7 @@ func (b *Base) verifyReadModel() error {
 	})
 }
 
-// Compared returns the comparisons of tables beside the read model with Kafka: those of cases and of deliveries. keys prove
+// Compared returns the comparisons of tables beside the read model with Kafka: those of cases, of deliveries and of batches. keys prove
 // what is believed in the topics. now is the service's time.
 func Compared(cfg comparison.Config, codec *schemas.Codec, keys *secret.Keys, now func() time.Time) ([]Compare, error) {
 	outcomes, err := AllOutcomes(keys, false)
@@ -111,11 +112,15 @@ func Compared(cfg comparison.Config, codec *schemas.Codec, keys *secret.Keys, no
 	if err != nil {
 		return nil, err
 	}
-	return []Compare{func(ctx context.Context) (comparison.Result, error) {
+	all := []Compare{func(ctx context.Context) (comparison.Result, error) {
 		return cases.Comparison(codec, believed, sinkcases.PoisonTopics()).Verify(ctx, cfg)
 	}, func(ctx context.Context) (comparison.Result, error) {
 		return deliveries.NewStore(cfg.Pool, DeliveryKinds(nil)).Comparison(codec, outcomes, now()).Verify(ctx, cfg)
-	}}, nil
+	}}
+	for _, verify := range disbursements.NewStore(cfg.Pool, codec).Comparisons() {
+		all = append(all, func(ctx context.Context) (comparison.Result, error) { return verify(ctx, cfg) })
+	}
+	return all, nil
 }
 
 // Compare compares a table with Kafka.

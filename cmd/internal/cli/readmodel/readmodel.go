@@ -40,7 +40,7 @@ func verification() cli.Command {
 	var days [2]time.Time
 	return cli.Command{
 		Use: "verify", Short: "Compare the read model in Postgres with the events in Kafka", JSON: "the result", Args: cobra.NoArgs,
-		Long: `Compare the rows of sessions, of their events, of movements and returns of cash, and of payments that ERPs are told of, with the events in Kafka (checkout.events), column by column; with the master keys, and without --month and --since, also the rows of operator cases, and those of deliveries where an outcome decides. Nothing is written. Each row is named that is missing, different or added, with the event that says otherwise. The command ends with code 1 if there are any. The sink match does the same each night for all sessions.
+		Long: `Compare the rows of sessions, of their events, of movements and returns of cash, and of payments that ERPs are told of, with the events in Kafka (checkout.events), column by column; with the master keys, and without --month and --since, also the rows of operator cases, those of deliveries where an outcome decides, and those of disbursement batches. Nothing is written. Each row is named that is missing, different or added, with the event that says otherwise. The command ends with code 1 if there are any. The sink match does the same each night for all sessions.
 
 The sink readmodel may run, and may be behind: demanded are the events below its positions. Events are turned into rows as this program does it. After an upgrade that does it in another way rows of earlier releases differ until ` + "`quittance rebuild readmodel`" + ` has run.`,
 		Examples: []string{"readmodel verify --month 2026-11", "readmodel verify --since 2d --json"},
@@ -85,7 +85,7 @@ The sink readmodel may run, and may be behind: demanded are the events below its
 				return err
 			}
 			if month != "" || since != "" || m.MasterKeys == "" && !m.PlainSecrets {
-				return show(m, got, "cases", "deliveries")
+				return show(m, got, "cases", "deliveries", "batches")
 			}
 			keys, err := m.OpenKeys()
 			if err != nil {

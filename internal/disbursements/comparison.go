@@ -1,0 +1,192 @@
+package disbursements
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"quittance/disbursement"
+	"quittance/internal/comparison"
+	"quittance/schemas"
+	"quittance/schemas/record"
+)
+
+// derived is what records say of a row. A column that a later record need not bring has values of its own.
+type derived struct {
+	sequence  int64
+	row, kept comparison.Made
+	known     bool // row is set
+	hasKept   bool
+}
+
+// compared is a table of the read model, and how an event makes its rows.
+type compared struct {
+	name, query string
+	// columns name the values of the row after its id, and kept the last one, if an event need not bring it.
+	columns []string
+	kept    string
+	// snapshots are the columns that hold a record, by their index after the id, and make an empty one for a row: they are
+	// compared by what they say, since an earlier release has written them in an earlier form.
+	snapshots map[int]func(id string) record.Record
+	take      func(h *Happened, at func(id string, sequence int64, row []any, kept any))
+}
+
+// tables are the tables of the read model.
+var tables = []compared{
+	{
+		name:    "disbursement_batches",
+		query:   `SELECT id, tenant_id, livemode, batch_ref, revision, status, held, opened_at, sequence, snapshot, sealing FROM disbursement_batches`,
+		columns: []string{"tenant_id", "livemode", "batch_ref", "revision", "status", "held", "opened_at", "sequence", "snapshot"}, kept: "sealing",
+		snapshots: map[int]func(string) record.Record{8: func(string) record.Record { return &record.Batch{} }, 9: func(string) record.Record { return &record.BatchSealing{} }},
+		take: func(h *Happened, at func(string, int64, []any, any)) {
+			if x := h.Event.Batch; x != nil {
+				at(x.ID, x.Sequence, []any{x.TenantID, x.Live, x.BatchRef, int64(x.Revision), string(x.Status), x.Held(), x.OpenedAt, x.Sequence, h.batch}, orNull(h.sealing))
+			}
+		},
+	},
+	{
+		name:    "disbursement_lines",
+		query:   `SELECT batch || '/' || position, line_ref, status, case_kind, sequence, snapshot, sealed FROM disbursement_lines`,
+		columns: []string{"line_ref", "status", "case_kind", "sequence", "snapshot"}, kept: "sealed",
+		snapshots: map[int]func(string) record.Record{4: func(string) record.Record { return &record.BatchLine{} }},
+		take: func(h *Happened, at func(string, int64, []any, any)) {
+			for i, l := range h.Event.Lines {
+				var sealed any
+				if h.Event.Type == disbursement.EventLinesAdded {
+					sealed = l.Sealed
+				}
+				at(fmt.Sprintf("%s/%d", l.Batch, l.Position), h.Event.Batch.Sequence, []any{l.Ref, string(l.Status), string(l.Case), h.Event.Batch.Sequence, h.lines[i]}, sealed)
+			}
+		},
+	},
+	{
+		name:    "disbursement_steps",
+		query:   `SELECT batch || '/' || sequence, type, at, lines, detail, partition, "offset" FROM disbursement_steps`,
+		columns: []string{"type", "at", "lines", "detail", "partition", "offset"},
+		take: func(h *Happened, at func(string, int64, []any, any)) {
+			if x := h.Event.Batch; x != nil {
+				detail := map[string]any{}
+				for name, text := range h.Event.Detail {
+					detail[name] = text
+				}
+				at(fmt.Sprintf("%s/%d", x.ID, x.Sequence), x.Sequence, []any{string(h.Event.Type), h.Event.At, int64(len(h.Event.Lines)), detail, int64(h.Partition), h.Offset}, nil)
+			}
+		},
+	},
+	{
+		name:    "disbursement_agencies",
+		query:   `SELECT tenant_id || '/' || part, "offset", snapshot FROM disbursement_agencies`,
+		columns: []string{"offset", "snapshot"},
+		snapshots: map[int]func(string) record.Record{1: func(id string) record.Record {
+			if strings.HasSuffix(id, "/"+partRoster) {
+				return &record.BatchRoster{}
+			}
+			return &record.BatchAgency{}
+		}},
+		take: func(h *Happened, at func(string, int64, []any, any)) {
+			for part, snapshot := range map[string][]byte{disbursement.Mode(h.Event.Live): h.agency, partRoster: h.roster} {
+				if len(snapshot) > 0 {
+					at(h.Event.TenantID+"/"+part, h.Offset+1, []any{h.Offset, snapshot}, nil)
+				}
+			}
+		},
+	},
+}
+
+// Comparisons returns the comparisons of the tables of the read model with disbursement.events, column by column. What approvers sign
+// is compared by the pages besides, and the processor believes none of these rows.
+func (s *Store) Comparisons() []func(ctx context.Context, cfg comparison.Config) (comparison.Result, error) {
+	var out []func(ctx context.Context, cfg comparison.Config) (comparison.Result, error)
+	for _, t := range tables {
+		out = append(out, (&comparison.Table[derived]{
+			Name: t.name, Query: t.query, Topics: []string{schemas.Disbursement.Events}, Positions: positions,
+			Take: func(r comparison.Record, of func(string) *derived) error {
+				h, err := s.Read(r.Value, r.Partition, r.Offset)
+				if err != nil {
+					return err
+				}
+				t.take(&h, func(id string, sequence int64, row []any, kept any) {
+					if x := of(id); x != nil {
+						x.take(r, sequence, row, kept)
+					}
+				})
+				return nil
+			},
+			Check: func(x *derived, row []any) comparison.Verdict { return s.check(t, x, row) },
+			Missing: func(x *derived) *comparison.Made {
+				if !x.known {
+					return nil
+				}
+				return &x.row
+			},
+		}).Verify)
+	}
+	return out
+}
+
+// take takes what a record says of the row. A record that comes once more, or late, says nothing new; a column that it brings for
+// the first time counts.
+func (x *derived) take(r comparison.Record, sequence int64, row []any, kept any) {
+	if kept != nil && (!x.hasKept || sequence > x.sequence) {
+		x.kept, x.hasKept = r.Make(kept), true
+	}
+	if !x.known || sequence > x.sequence {
+		x.row, x.sequence, x.known = r.Make(row...), sequence, true
+	}
+}
+
+// check compares a row.
+func (s *Store) check(t compared, x *derived, row []any) (v comparison.Verdict) {
+	id, _ := row[0].(string)
+	values := slices.Clone(row[1:])
+	for i, empty := range t.snapshots {
+		values[i] = s.asNow(values[i], empty(id))
+	}
+	for _, value := range values {
+		if at, ok := value.(time.Time); ok {
+			v.At = at
+		}
+	}
+	if x == nil || !x.known {
+		v.Fault = comparison.FaultAdded
+		return v
+	}
+	v.By = &x.row
+	own, kept := values[:len(t.columns)], values[len(t.columns):]
+	if !x.row.Makes(own) {
+		v.Fault, v.Columns = comparison.FaultDifferent, x.row.Columns(t.columns, own)
+	}
+	if t.kept != "" && (x.hasKept && !x.kept.Makes(kept) || !x.hasKept && !none(kept[0])) {
+		v.Fault = comparison.FaultDifferent
+		if x.hasKept {
+			v.Columns = append(v.Columns, x.kept.Columns([]string{t.kept}, kept)...)
+		} else {
+			v.Columns = append(v.Columns, comparison.Column{Name: t.kept, Postgres: comparison.Text(kept[0])})
+		}
+	}
+	return v
+}
+
+// asNow returns a stored record in its present form. Bytes that are none stay as they are.
+func (s *Store) asNow(value any, r record.Record) any {
+	stored, ok := value.([]byte)
+	if !ok {
+		return value
+	}
+	if s.codec.Decode(stored, r) != nil {
+		return value
+	}
+	now, err := s.codec.Encode(r)
+	if err != nil {
+		return value
+	}
+	return now
+}
+
+// none reports whether a column has nothing.
+func none(value any) bool {
+	b, ok := value.([]byte)
+	return value == nil || ok && len(b) == 0
+}
