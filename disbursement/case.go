@@ -67,9 +67,9 @@ func (d *decider) contradicted(b *Batch, l *Line, w Word) {
 func (l Line) Doubtful() bool { return l.Contested || l.Unproven || l.Case == CaseUndecided }
 
 // Underway reports whether a request to pay the line may still be carried out for the first time: nobody can say that no attempt
-// pays it then.
+// pays it then. Of a line that is sent it is known when the request was answered; any other status sets Answered, too.
 func (l Line) Underway(at time.Time) bool {
-	return l.Status == LineSent && !l.Answered && at.Before(l.RequestedAt.Add(RequestLife))
+	return (l.Status != LineSent || !l.Answered) && at.Before(l.RequestedAt.Add(RequestLife))
 }
 
 // Settlement is what each of two people signs about the line as it is, without the person.

@@ -56,6 +56,7 @@ func TestSettleUnproven(t *testing.T) {
 		if l := w.at("b", 0); l.Case != disbursement.CaseUnproven {
 			t.Errorf("%+v", l)
 		}
+		w.advance(disbursement.RequestLife)
 		w.no(disbursement.CodeNeedsTwo, w.settle("b", paid, "ben", "ben"))
 		w.ok(w.settle("b", paid, "ben", "cleo"))
 		w.want("b", want)
@@ -171,4 +172,8 @@ func TestUnderwayIsNotRefused(t *testing.T) {
 	w.word("b", disbursement.Word{Kind: disbursement.WordPaid, Source: disbursement.FromEnquiry, Amount: 4999, Currency: "XAF"})
 	w.ok(w.settle("b", true, "ben", "cleo"))
 	w.want("b", disbursement.LinePaid)
+	w.word("b", enquired(disbursement.WordRefused)) // contested again, and no longer sent
+	w.no(disbursement.CodeUnderway, w.settle("b", false, "ben", "cleo"))
+	w.advance(disbursement.RequestLife)
+	w.ok(w.settle("b", false, "ben", "cleo"))
 }

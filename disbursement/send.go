@@ -75,9 +75,17 @@ func (d *decider) tickAccount(code string) Answer {
 		d.emit(d.batches.see(id), EventLinesEnquired, nil, asked.lines[id]...)
 	}
 	for _, id := range sent.batches {
-		d.emit(d.batches.see(id), EventLinesSent, nil, sent.lines[id]...)
+		d.tell(&sent, d.batches.see(id))
 	}
 	return Answer{}
+}
+
+// tell records the lines of a batch that were sent, if there are any that it has not recorded.
+func (d *decider) tell(sent *lists, b *Batch) {
+	if lines := sent.lines[b.ID]; len(lines) > 0 {
+		sent.lines[b.ID] = nil
+		d.emit(b, EventLinesSent, nil, lines...)
+	}
 }
 
 // lists are lines by batch, in order.
@@ -90,7 +98,7 @@ func (x *lists) add(l *Line) {
 	if x.lines == nil {
 		x.lines = map[string][]*Line{}
 	}
-	if x.lines[l.Batch] == nil {
+	if !slices.Contains(x.batches, l.Batch) {
 		x.batches = append(x.batches, l.Batch)
 	}
 	x.lines[l.Batch] = append(x.lines[l.Batch], l)
@@ -117,7 +125,8 @@ func (d *decider) sendWaiting(a *Account, room int, sent *lists) {
 		}
 		if !d.free(l) {
 			d.wait(b, l)
-			d.hold(b, "", fmt.Sprintf("line %d corrects a line that may be paid", l.Position))
+			d.tell(sent, b) // those before were sent while it was not held
+			d.hold(b, "", fmt.Sprintf("line %d corrects a line that may be paid", l.Position+1))
 			continue
 		}
 		d.send(a, b, l)

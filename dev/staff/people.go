@@ -35,8 +35,9 @@ type demoPerson struct {
 // manages reports whether the person decides about people of the group.
 func (d demoPerson) manages() bool { return identity.Allowed(d.roles, identity.MayManagePeople) }
 
-// DemoAgency is the slug of the agency whose demo people sign for batches.
-const DemoAgency = "impots"
+// DemoAgency is the slug of the agency whose demo people sign for batches. They are there from the first start, so keys of the
+// agency's people approve nothing: it is not the agency of which examples add staff with keys.
+const DemoAgency = "douanes"
 
 // Names of demo people who sign for batches of DemoAgency.
 const (
@@ -58,7 +59,8 @@ var demo = []demoPerson{
 	{name: Approver1, agency: DemoAgency, roles: []identity.Role{identity.RoleApprover}, number: "D-2"},
 	{name: Approver2, agency: DemoAgency, roles: []identity.Role{identity.RoleApprover}, number: "D-3"},
 	{name: Delegate, agency: DemoAgency, roles: []identity.Role{identity.RoleApprover}, number: "D-4"},
-	{name: "Démo Comptable", agency: DemoAgency, roles: []identity.Role{identity.RoleAccountant}},
+	{name: "Démo Comptable", agency: "impots", roles: []identity.Role{identity.RoleAccountant}},
+	{name: "Démo Approbateur", agency: "impots", roles: []identity.Role{identity.RoleApprover}},
 	{name: "Démo Sécurité 1", roles: []identity.Role{identity.RoleSecurityOfficer}},
 	{name: "Démo Sécurité 2", roles: []identity.Role{identity.RoleSecurityOfficer}},
 }

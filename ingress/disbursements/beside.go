@@ -16,7 +16,9 @@ import (
 type beside struct {
 	T *importWords
 	// Missing says that what the import found could not be read.
-	Missing     bool
+	Missing bool
+	// Incomplete says that the import has not ended, or ended before it had looked for differences.
+	Incomplete  bool
 	Found       bool
 	Comparisons []compared
 	Warnings    staff.Grid
@@ -49,7 +51,8 @@ func (v *visit) beside() *beside {
 		notes, err = v.d.cfg.Batches.Notes(v.Context(), id)
 	}
 	if err == nil {
-		err = v.drafts(out, b)
+		err = v.drafts(out, b, notes != nil)
+		out.Incomplete = b.Source == disbursement.SourceFile && notes == nil && (b.Status == disbursement.StatusDraft || b.Status == disbursement.StatusSealed || b.Status == disbursement.StatusApproved)
 	}
 	if err != nil {
 		out.Missing = true
@@ -127,8 +130,9 @@ func (v *visit) compared(t *importWords, with string, c *disbursements.Compariso
 	return out
 }
 
-// drafts adds the forms about a draft, to those who prepare batches. Its maker alone seals it.
-func (v *visit) drafts(out *beside, b disbursements.Batch) error {
+// drafts adds the forms about a draft, to those who prepare batches. Its maker alone seals it, if its import came to the end (whole):
+// a draft may have the first lines of its file only.
+func (v *visit) drafts(out *beside, b disbursements.Batch, whole bool) error {
 	if b.Status != disbursement.StatusDraft || !v.may(identity.MayPrepareBatches) {
 		return nil
 	}
@@ -137,7 +141,7 @@ func (v *visit) drafts(out *beside, b disbursements.Batch) error {
 		return err
 	}
 	path := rootBatches + "/" + b.ID
-	if b.Maker == v.Acting.Person.ID && b.Count > 0 {
+	if b.Maker == v.Acting.Person.ID && b.Count > 0 && whole {
 		x := out.T.Seal
 		out.Drafts = append(out.Drafts, draftForm{
 			Name: "seal", Title: x.Title, Text: x.Text, URL: v.URL(path + "/seal"), Label: x.Send, Waiver: agency.InForce(v.Now).NameCheck != policy.CheckOff,

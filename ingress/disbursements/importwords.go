@@ -27,6 +27,7 @@ type importWords struct {
 	WithRevision, WithLast, Same                string
 	Differences, Warnings, Kind, HowMany, Which string
 	WaiverHint                                  string
+	Incomplete                                  string
 	Seal, Discard                               actWords
 	ChangeKinds, WarningKinds, CodeRefused      map[string]string
 }
@@ -46,6 +47,7 @@ var frenchImport = importWords{
 	Faults: "Erreurs du fichier", Where: "Endroit", WholeFile: "Fichier", Cell: "Contenu", Happened: "Ce qui s’est passé, et que faire", RowColumn: "Ligne %d, colonne %s", OnlyRow: "Ligne %d",
 	AtRow:    "Ligne %d du fichier, référence %s\u00a0: ",
 	NotMaker: "Seule la personne qui a importé le fichier scelle le lot.", Missing: "Ce que l’import a relevé n’a pas pu être lu. Rechargez la page.",
+	Incomplete: "L’import n’est pas terminé, ou s’est arrêté avant la fin\u00a0: il peut manquer des lignes, et rien n’a été comparé aux lots précédents. Un brouillon dans cet état ne se scelle pas\u00a0: abandonnez-le et importez le fichier de nouveau.",
 	FoundTitle: "Ce que l’import a relevé", FoundText: "Cette partie aide à relire. Elle n’est pas signée\u00a0: votre clé d’accès signe le lot et ses lignes, pas ces remarques.",
 	NoWarnings:   "Aucun avertissement.",
 	WithRevision: "Comparé à la dernière révision (%s, révision %d, du %s)\u00a0: total %s, maintenant %s.", WithLast: "Comparé au dernier lot (%s, révision %d, du %s)\u00a0: total %s, maintenant %s.",
@@ -84,6 +86,7 @@ var englishImport = importWords{
 	Faults: "Faults of the file", Where: "Where", WholeFile: "File", Cell: "Content", Happened: "What happened, and what to do", RowColumn: "Row %d, column %s", OnlyRow: "Row %d",
 	AtRow:    "Row %d of the file, reference %s: ",
 	NotMaker: "Only the person who imported the file seals the batch.", Missing: "What the import found could not be read. Load the page again.",
+	Incomplete: "The import is not over, or stopped before its end: lines may be missing, and nothing was compared with earlier batches. Such a draft cannot be sealed: discard it and import the file again.",
 	FoundTitle: "What the import found", FoundText: "This part helps to look at the batch. It is not signed: your passkey signs the batch and its lines, not these remarks.",
 	NoWarnings:   "No warnings.",
 	WithRevision: "Compared with the last revision (%s, revision %d, of %s): total %s, now %s.", WithLast: "Compared with the last batch (%s, revision %d, of %s): total %s, now %s.",

@@ -34,7 +34,8 @@ const (
 	maxUpload = 24 << 20
 	// maxUploadField is the longest other field.
 	maxUploadField = 1 << 10
-	// uploadsAtOnce is how many files a process reads at the same time: each may take some 200 MB of memory.
+	// uploadsAtOnce is how many files a process reads at the same time: each may take some 200 MB of memory, and the unit has
+	// 768 (cmd/internal/systemd).
 	uploadsAtOnce = 2
 	// uploadPatience bounds the reading of a file, importPatience the answer.
 	uploadPatience, importPatience = 2 * time.Minute, 5 * time.Minute
@@ -151,15 +152,17 @@ func (v *visit) importFile() {
 	case errors.Is(err, commands.ErrUnavailable):
 		v.writeImport(http.StatusServiceUnavailable, form, nil, "", t.NoAnswer)
 		return
-	case err != nil:
-		v.Unavailable("importing a file of lines", err)
+	case err != nil: // a draft may be left
+		v.LogFailure("importing a file of lines", err)
+		v.writeImport(http.StatusServiceUnavailable, form, nil, "", t.NoAnswer)
 		return
 	}
 	b := made.Batch
 	if err := v.Note(operation.Entry{
 		Action: "batch.import", Subject: b.ID, AgencyID: b.TenantID, Detail: map[string]any{"batch_ref": b.BatchRef, "revision": b.Revision, "count": b.Count, "sum": b.Sum, "draft": true},
 	}); err != nil {
-		v.Unavailable("recording an import", err)
+		v.LogFailure("recording an import", err)
+		v.writeImport(http.StatusServiceUnavailable, form, nil, "", t.NoAnswer)
 		return
 	}
 	v.until(func(context.Context) bool {
@@ -226,6 +229,9 @@ func (v *visit) seal() {
 	v.act("seal", func(b disbursements.Batch) (disbursement.Action, string) {
 		if b.Maker != v.Acting.Person.ID {
 			return nil, importTexts.In(v.Lang).NotMaker
+		}
+		if notes, err := v.d.cfg.Batches.Notes(v.Context(), b.ID); err != nil || notes == nil { // what an import stores last
+			return nil, importTexts.In(v.Lang).Incomplete
 		}
 		waiver := strings.TrimSpace(v.Form.Get(fieldWaiver))
 		if utf8.RuneCountInString(waiver) > maxReason {

@@ -147,11 +147,11 @@ var french = words{ //nolint:gosec // texts, no credential
 		"resume":         {"Lever la suspension", "Deux personnes de la liste des signataires signent la reprise. Votre signature attendra la seconde pendant sept jours.", "Signer la reprise avec une clé d’accès"},
 	},
 	Acts: map[string]actWords{
-		"hold":   {"Suspendre", "Rien de ce lot n’est mis en paiement ni envoyé jusqu’à ce que deux personnes lèvent la suspension.", "Suspendre"},
+		"hold":   {"Suspendre", "Plus aucune ligne n’est envoyée jusqu’à ce que deux personnes lèvent la suspension. Les lignes déjà envoyées peuvent encore être payées.", "Suspendre"},
 		"recall": {"Rappeler le lot", "Le lot prend fin sans aucun paiement. Vous pouvez l’importer de nouveau, corrigé.", "Rappeler"},
 		"stop":   {"Arrêter pour de bon", "Les lignes qui ne sont pas encore envoyées sont annulées. Celles qui sont envoyées suivent leur cours.", "Arrêter"},
 
-		"retry":       {"Payer de nouveau", "Il est établi qu’aucun argent n’est parti. Une nouvelle tentative est envoyée tout de suite, au même bénéficiaire et du même montant.", "Payer de nouveau"},
+		"retry":       {"Payer de nouveau", "Il est établi qu’aucun argent n’est parti. Une nouvelle tentative, au même bénéficiaire et du même montant, est envoyée dès que le lot et son compte paient.", "Payer de nouveau"},
 		"cancel":      {"Annuler la ligne", "La ligne n’est plus payée. Pour payer ce bénéficiaire, une ligne d’un autre lot corrige celle-ci.", "Annuler"},
 		"acknowledge": {"Noter le cas", "Le cas est vu et n’apparaît plus parmi ceux qui demandent une décision. Il ne change rien à l’argent.", "Noter"},
 	},
@@ -160,7 +160,7 @@ var french = words{ //nolint:gosec // texts, no credential
 		"payout_conflict":   "L’opérateur se contredit sur cette ligne. Rien n’en est envoyé tant que deux personnes n’ont pas décidé, d’après une preuve\u00a0: un relevé, une lettre de l’opérateur, une confirmation du bénéficiaire.",
 		"payout_undecided":  "Depuis 24 heures, l’opérateur ne dit pas si cette ligne est payée. Le service continue de l’interroger\u00a0; sa réponse met fin au cas. Sinon deux personnes décident, d’après une preuve.",
 		"payout_unproven":   "L’opérateur a refusé cette ligne, mais son refus ne prouve pas qu’aucun argent n’est parti. Elle n’est pas payée de nouveau avant que deux personnes n’en décident, d’après une preuve.",
-		"payout_changed":    "Le contenu de cette ligne n’est pas celui qui a été approuvé, ou son compte de paiement a été remplacé. Rien n’en a été envoyé, et le lot est suspendu. Cherchez-en la raison, puis notez le cas.",
+		"payout_changed":    "Le contenu de cette ligne n’est pas celui qui a été approuvé, ou son compte de paiement a été remplacé. La dernière demande n’a pas été envoyée, et le lot est suspendu. Si la ligne est encore «\u00a0envoyée\u00a0», une demande plus ancienne peut l’avoir payée. Cherchez-en la raison, puis notez le cas.",
 		"payout_unopenable": "Le contenu de cette ligne est effacé ou illisible. Rien n’en a été envoyé\u00a0: elle est annulée. Notez le cas.",
 		"payout_return":     "Une partie de l’argent de cette ligne est revenue. La ligne reste payée. Notez le cas quand vos comptes en tiennent compte.",
 	},
@@ -179,7 +179,7 @@ var french = words{ //nolint:gosec // texts, no credential
 	Done: map[string]string{
 		"import": "Le fichier est importé. Relisez le brouillon, puis scellez-le ou abandonnez-le.", "seal": "Le lot est scellé. Il attend les approbations.", "discard": "Le brouillon est abandonné.",
 		"approve": "Votre approbation est enregistrée.", "reject": "Le lot est rejeté.", "release": "Le lot est mis en paiement.", "resume": "La suspension est levée.", "resume_first": "Votre signature est enregistrée. Une autre personne doit signer.",
-		"hold": "Le lot est suspendu.", "recall": "Le lot est rappelé.", "stop": "Le lot est arrêté.", "proposed": "Votre proposition est signée. Une autre personne doit la signer.", "changed": "Le changement est enregistré. Il s’applique dans 24 heures.", "dropped": "La proposition est abandonnée.", "settle_first": "Votre signature est enregistrée. Une autre personne doit signer.", "settle": "La décision est appliquée.", "retry": "La ligne est payée de nouveau.", "cancel": "La ligne est annulée.", "acknowledge": "Le cas est noté.", "revoked": "Le signataire est retiré.",
+		"hold": "Le lot est suspendu.", "recall": "Le lot est rappelé.", "stop": "Le lot est arrêté.", "proposed": "Votre proposition est signée. Une autre personne doit la signer.", "changed": "Le changement est enregistré. Il s’applique dans 24 heures.", "dropped": "La proposition est abandonnée.", "settle_first": "Votre signature est enregistrée. Une autre personne doit signer.", "settle": "La décision est appliquée.", "retry": "La ligne est de nouveau à payer. Elle est envoyée dès que le lot et son compte paient.", "cancel": "La ligne est annulée.", "acknowledge": "Le cas est noté.", "revoked": "Le signataire est retiré.",
 	},
 	Differences: map[string]string{"digest": "l’empreinte", "root": "le contenu des lignes", "count": "le nombre de lignes", "sum": "les montants", "lines": "une ligne illisible"},
 	Proposals:   map[string]string{"people": "Changement de signataires proposé", "policy": "Règles proposées"},
@@ -281,11 +281,11 @@ var english = words{
 		"resume":         {"Lift the hold", "Two people of the list of signatories sign. Your signature will wait for the second one for seven days.", "Sign the end of the hold with a passkey"},
 	},
 	Acts: map[string]actWords{
-		"hold":   {"Hold", "Nothing of this batch is released or sent until two people lift the hold.", "Hold"},
+		"hold":   {"Hold", "No further line is sent until two people lift the hold. Lines that are sent already may still be paid.", "Hold"},
 		"recall": {"Recall the batch", "The batch ends and pays nothing. You can import it again, corrected.", "Recall"},
 		"stop":   {"Stop for good", "Lines that are not sent yet are cancelled. Those that are sent take their course.", "Stop"},
 
-		"retry":       {"Pay again", "It is established that no money has moved. A new attempt is sent at once, to the same payee and of the same amount.", "Pay again"},
+		"retry":       {"Pay again", "It is established that no money has moved. A new attempt, to the same payee and of the same amount, is sent as soon as the batch and its account pay.", "Pay again"},
 		"cancel":      {"Cancel the line", "The line is not paid any more. To pay this payee, a line of another batch corrects this one.", "Cancel"},
 		"acknowledge": {"Note the case", "The case is seen, and is no longer among those that need a decision. It changes nothing about the money.", "Note"},
 	},
@@ -294,7 +294,7 @@ var english = words{
 		"payout_conflict":   "The operator contradicts itself about this line. Nothing of it is sent until two people have decided, by evidence: a statement, a letter of the operator, a confirmation of the payee.",
 		"payout_undecided":  "For 24 hours the operator has not said whether this line is paid. The service goes on asking; its answer ends the case. Otherwise two people decide, by evidence.",
 		"payout_unproven":   "The operator refused this line, but its refusal does not prove that no money has moved. The line is not paid again until two people decide so, by evidence.",
-		"payout_changed":    "The content of this line is not the one that was approved, or its payout account was replaced. Nothing of it was sent, and the batch is held. Find out why, then note the case.",
+		"payout_changed":    "The content of this line is not the one that was approved, or its payout account was replaced. The last request was not sent, and the batch is held. If the line is still \"sent\", an earlier request may have paid it. Find out why, then note the case.",
 		"payout_unopenable": "The content of this line is erased or unreadable. Nothing of it was sent: it is cancelled. Note the case.",
 		"payout_return":     "A part of the money of this line came back. The line stays paid. Note the case when your accounts have it.",
 	},
@@ -313,7 +313,7 @@ var english = words{
 	Done: map[string]string{
 		"import": "The file is imported. Look at the draft, then seal or discard it.", "seal": "The batch is sealed. It waits for approvals.", "discard": "The draft is discarded.",
 		"approve": "Your approval is recorded.", "reject": "The batch is rejected.", "release": "The batch is released.", "resume": "The hold is lifted.", "resume_first": "Your signature is recorded. Another person must sign.",
-		"hold": "The batch is held.", "recall": "The batch is recalled.", "stop": "The batch is stopped.", "proposed": "Your proposal is signed. Another person must sign it.", "changed": "The change is recorded. It applies in 24 hours.", "dropped": "The proposal is dropped.", "settle_first": "Your signature is recorded. Another person must sign.", "settle": "The decision applies.", "retry": "The line is paid again.", "cancel": "The line is cancelled.", "acknowledge": "The case is noted.", "revoked": "The signatory is revoked.",
+		"hold": "The batch is held.", "recall": "The batch is recalled.", "stop": "The batch is stopped.", "proposed": "Your proposal is signed. Another person must sign it.", "changed": "The change is recorded. It applies in 24 hours.", "dropped": "The proposal is dropped.", "settle_first": "Your signature is recorded. Another person must sign.", "settle": "The decision applies.", "retry": "The line is to be paid again. It is sent as soon as the batch and its account pay.", "cancel": "The line is cancelled.", "acknowledge": "The case is noted.", "revoked": "The signatory is revoked.",
 	},
 	Differences: map[string]string{"digest": "the digest", "root": "the content of the lines", "count": "the number of lines", "sum": "the amounts", "lines": "an unreadable line"},
 	Proposals:   map[string]string{"people": "Proposed change of signatories", "policy": "Proposed policy"},

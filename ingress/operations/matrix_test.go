@@ -141,7 +141,7 @@ func draft(t *testing.T, w *backoffice.World) []byte {
 	t.Helper()
 	r := batches.FromBatch(disbursement.Batch{
 		ID: "dsb_1", TenantID: registries.AgencyA, Live: true, BatchRef: "r", Revision: 1, Scope: disbursement.ScopeAgency, Source: disbursement.SourceFile,
-		Status: disbursement.StatusDraft, Currency: "XAF", Date: "2026-03-02", Maker: w.IDs["Personne 2"], ImportID: "i", OpenedAt: w.Now(), Sequence: 1,
+		Status: disbursement.StatusDraft, Currency: "XAF", Date: "2026-03-02", Maker: w.IDs["Personne 2"], ImportID: "i", Count: 1, OpenedAt: w.Now(), Sequence: 1,
 	})
 	b, err := w.Codec.Encode(&r)
 	if err != nil {

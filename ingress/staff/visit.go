@@ -177,6 +177,9 @@ func (v *Visit) Unavailable(doing string, err error) {
 	v.explain(http.StatusServiceUnavailable, v.w.UnavailableTitle, v.w.Unavailable)
 }
 
+// LogFailure logs why a page cannot do something, for one that answers in words of its own.
+func (v *Visit) LogFailure(doing string, err error) { v.log(doing, err) }
+
 func (v *Visit) log(doing string, err error) {
 	if v.Context().Err() == nil {
 		v.site.cfg.Log.LogAttrs(v.Context(), slog.LevelWarn, "a page of staff is unavailable", slog.String("doing", doing),

@@ -3,12 +3,16 @@ package disbursements
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"quittance/disbursement"
 	"quittance/internal/comparison"
+	"quittance/internal/operation"
 	"quittance/schemas"
 	"quittance/schemas/record"
 )
@@ -189,4 +193,29 @@ func (s *Store) asNow(value any, r record.Record) any {
 func none(value any) bool {
 	b, ok := value.([]byte)
 	return value == nil || ok && len(b) == 0
+}
+
+// Empty removes the rows that the events of a topic make, and sets the positions of its partitions, in one transaction: the sink
+// readmodel goes on from there and makes them again. Until then pages and commands show less. Notes of imports and payees stay:
+// no event makes them.
+func (s *Store) Empty(ctx context.Context, actor operation.Actor, now time.Time, topic string, next map[int32]int64) error {
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		// Positions come first and in order, as the sink moves them: one that is at work then finds its position moved.
+		for _, p := range slices.Sorted(maps.Keys(next)) {
+			if _, err := tx.Exec(ctx, `INSERT INTO disbursement_positions (topic, partition, next) VALUES ($1, $2, $3)
+				ON CONFLICT (topic, partition) DO UPDATE SET next = excluded.next`, topic, p, next[p]); err != nil {
+				return err
+			}
+		}
+		for _, t := range tables {
+			if _, err := tx.Exec(ctx, `DELETE FROM `+t.name); err != nil {
+				return err
+			}
+		}
+		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "readmodel.rebuild", Subject: topic})
+	})
+	if err != nil {
+		return fmt.Errorf("emptying the read model of batches: %w", err)
+	}
+	return nil
 }

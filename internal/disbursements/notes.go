@@ -123,16 +123,13 @@ func (s *Store) KeepNotes(ctx context.Context, b disbursement.Batch, n *Notes) e
 	return nil
 }
 
-// lookedBack is among how many batches the earlier one is looked for.
-const lookedBack = 50
-
 const (
 	// queryRevision returns the newest revision of a batch_ref that was sealed.
-	queryRevision = `SELECT id FROM (SELECT id, status, revision FROM disbursement_batches WHERE tenant_id = $1 AND livemode = $2 AND batch_ref = $3 AND revision < $4
-		ORDER BY revision DESC LIMIT $5) AS b WHERE status NOT IN ('draft', 'discarded') ORDER BY revision DESC LIMIT 1`
+	queryRevision = `SELECT id FROM disbursement_batches WHERE tenant_id = $1 AND livemode = $2 AND batch_ref = $3 AND revision < $4 AND status NOT IN ('draft', 'discarded')
+		ORDER BY revision DESC LIMIT 1`
 	// queryLast returns the newest batch that was sealed and not withdrawn.
-	queryLast = `SELECT id FROM (SELECT id, status FROM disbursement_batches WHERE tenant_id = $1 AND livemode = $2 AND id <> $3 ORDER BY id DESC LIMIT $4) AS b
-		WHERE status IN ('sealed', 'approved', 'releasing', 'done') ORDER BY id DESC LIMIT 1`
+	queryLast = `SELECT id FROM disbursement_batches WHERE tenant_id = $1 AND livemode = $2 AND id <> $3 AND status IN ('sealed', 'approved', 'releasing', 'done')
+		ORDER BY id DESC LIMIT 1`
 )
 
 // earlier returns the batch that a query selects; ErrUnknown if there is none.
@@ -165,14 +162,14 @@ func (x *importing) note(ctx context.Context, b disbursement.Batch, list []lines
 			n.Warned = append(n.Warned, Warned{w.Kind, w.Ref, w.Other})
 		}
 	}
-	revision, err := x.Batches.earlier(ctx, queryRevision, b.TenantID, b.Live, b.BatchRef, b.Revision, lookedBack)
+	revision, err := x.Batches.earlier(ctx, queryRevision, b.TenantID, b.Live, b.BatchRef, b.Revision)
 	if err == nil {
 		n.Revision, err = x.byRef(ctx, revision, list)
 	}
 	if err != nil && !errors.Is(err, ErrUnknown) {
 		return nil, err
 	}
-	last, err := x.Batches.earlier(ctx, queryLast, b.TenantID, b.Live, b.ID, lookedBack)
+	last, err := x.Batches.earlier(ctx, queryLast, b.TenantID, b.Live, b.ID)
 	if err == nil && last.ID != revision.ID {
 		n.Last, err = x.byPayee(ctx, last, list)
 	}

@@ -161,16 +161,21 @@ func (p *Payees) of(ctx context.Context, batch string) (out []paid, err error) {
 	return out, nil
 }
 
+// sweptAtOnce is how many rows a statement deletes.
+const sweptAtOnce = 10_000
+
 // SweepPayees deletes hashes of payees, and what imports said, as long after the date of their batch as keys of lines are kept
 // after its end (personal.LineKept). Any number of instances may run it at the same time.
 func SweepPayees(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 	before := localtime.Day(now.Add(-personal.LineKept))
-	_, err := pool.Exec(ctx, `DELETE FROM disbursement_payees WHERE date < $1::text::date`, before)
-	if err == nil {
-		_, err = pool.Exec(ctx, `DELETE FROM disbursement_notes WHERE date < $1::text::date`, before)
-	}
-	if err != nil {
-		return fmt.Errorf("deleting old rows of payees: %w", err)
+	for _, table := range []string{"disbursement_payees", "disbursement_notes"} {
+		for n := int64(sweptAtOnce); n == sweptAtOnce; { // all lines of a payday are due at once
+			done, err := pool.Exec(ctx, `DELETE FROM `+table+` WHERE ctid = ANY (ARRAY(SELECT ctid FROM `+table+` WHERE date < $1::text::date LIMIT $2))`, before, sweptAtOnce)
+			if err != nil {
+				return fmt.Errorf("deleting old rows of payees: %w", err)
+			}
+			n = done.RowsAffected()
+		}
 	}
 	return nil
 }

@@ -164,7 +164,7 @@ func (p *prover) add(e disbursement.Event) {
 	}
 	for _, l := range e.Lines {
 		if l.Position != len(p.leaves) {
-			p.fault("line %d comes after line %d", l.Position, len(p.leaves)-1)
+			p.fault("line %d comes after line %d", l.Position+1, len(p.leaves))
 		}
 		p.tree, p.leaves = p.tree.Add(l.Leaf), append(p.leaves, l.Leaf)
 		p.out.Lines++
@@ -221,8 +221,11 @@ func (p *prover) people(e disbursement.Event) {
 		p.fault("the people and passkeys that are listed are not those of the roster")
 	}
 	in := p.agency.InForce(e.At)
-	if in.Version != c.Policy || !slices.ContainsFunc(in.Tiers, func(t policy.Tier) bool { return slices.Equal(t.Rules, rules) }) {
-		p.fault("the levels are those of no tier of the policy that was in force")
+	// The sum alone needs a tier; what was sealed on that day can only have raised it.
+	least, err := in.Rules(c.Sum, 0, c.Largest)
+	from := slices.IndexFunc(in.Tiers, func(t policy.Tier) bool { return slices.Equal(t.Rules, least) })
+	if err != nil || in.Version != c.Policy || from < 0 || !slices.ContainsFunc(in.Tiers[from:], func(t policy.Tier) bool { return slices.Equal(t.Rules, rules) }) {
+		p.fault("the levels are those of no tier that the policy in force has for this sum")
 	}
 }
 
@@ -244,13 +247,13 @@ func (p *prover) follow(e disbursement.Event) {
 		before := p.lines[l.Position]
 		switch {
 		case e.Type == disbursement.EventLinesSent && (before.Status != disbursement.LineReady || l.Attempt != before.Attempt+1):
-			p.fault("line %d was sent again while it was %s", l.Position, before.Status)
+			p.fault("line %d was sent again while it was %s", l.Position+1, before.Status)
 		case e.Type == disbursement.EventLinesResent && (before.Status != disbursement.LineSent || l.Attempt != before.Attempt):
-			p.fault("line %d was requested again under another id", l.Position)
+			p.fault("line %d was requested again under another id", l.Position+1)
 		case e.Type == disbursement.EventLineRetried && (before.Status != disbursement.LineRefused || before.Unproven || before.Contested),
 			e.Type == disbursement.EventLineUnsent && before.Status != disbursement.LineSent,
 			e.Type != disbursement.EventLineRetried && e.Type != disbursement.EventLineUnsent && l.Status == disbursement.LineReady && before.Status != disbursement.LineReady && before.Status != "":
-			p.fault("line %d became ready again after it was %s", l.Position, before.Status)
+			p.fault("line %d became ready again after it was %s", l.Position+1, before.Status)
 		}
 		l.Sealed = nil
 		p.lines[l.Position] = l
@@ -272,9 +275,13 @@ func (p *prover) approval(e disbursement.Event, offset int64) {
 	if err != nil || a.Signed.Assertion.Verify(assertion.Party{RPID: p.content.RPID, Origin: p.content.Origin}, statement) != nil {
 		p.fault("the approval of %s at level %d is not signed over this batch", a.Person, a.Level)
 	}
-	given := e.Sealing.Given()
-	if _, err := policy.Counts(p.content.Levels, given[:len(given)-1], p.content.Maker, a.Level, a.Person); err != nil {
-		p.fault("%s does not count at level %d: %s", a.Person, a.Level, err)
+	// After those that were verified, not those that the event calls given before.
+	var given []policy.Approval
+	for _, x := range p.out.Approvals {
+		given = append(given, policy.Approval{Level: x.Level, Person: x.Person, For: x.For})
+	}
+	if counted, err := policy.Counts(p.content.Levels, given, p.content.Maker, a.Level, a.Person); err != nil || counted != a.Approval {
+		p.fault("%s does not count at level %d (%v)", a.Person, a.Level, err)
 	}
 	if !sealedAt(p.content.Levels, a.Level, a.Person, out.Key) {
 		p.fault("%s is not listed at level %d with this passkey", a.Person, a.Level)
@@ -317,7 +324,7 @@ func (p *prover) sends(e disbursement.Event) {
 	for _, l := range e.Lines {
 		p.out.Sent++
 		if l.Position < 0 || l.Position >= len(p.leaves) || p.leaves[l.Position] != l.Leaf {
-			p.fault("line %d was sent with another leaf", l.Position)
+			p.fault("line %d was sent with another leaf", l.Position+1)
 		}
 	}
 }

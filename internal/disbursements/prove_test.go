@@ -2,12 +2,14 @@ package disbursements_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"quittance/disbursement"
 	"quittance/disbursement/digest"
+	"quittance/disbursement/policy"
 	"quittance/internal/disbursements"
 	"quittance/schemas"
 	"quittance/schemas/mapping/batches"
@@ -139,6 +141,25 @@ func TestProve(t *testing.T) {
 				e.Batch.Digest, _ = e.Sealing.Content.Digest()
 			})
 		}, "nobody had to approve"},
+		"a tier of smaller sums": {func(e []disbursement.Event) []disbursement.Event {
+			return each(e, disbursement.EventPolicy, func(e *disbursement.Event) {
+				e.Agency.Next.Tiers = []policy.Tier{{UpTo: 10, Rules: e.Agency.Next.Tiers[0].Rules}, {Rules: []policy.Rule{{Role: "chief", Needed: 2}}}}
+			})
+		}, "no tier"},
+		"an approval that counts again": {func(e []disbursement.Event) []disbursement.Event {
+			for k := range e {
+				if e[k].Type == disbursement.EventApproval && e[k].Batch.ID == "dsb_1" {
+					again := e[k]
+					sealing := *again.Sealing
+					other := sealing.Approvals[0]
+					other.Person = "cleo"
+					sealing.Approvals = []disbursement.Approved{other, sealing.Approvals[0]}
+					again.Sealing = &sealing
+					return slices.Insert(e, k+1, again)
+				}
+			}
+			return e
+		}, "does not count"},
 		"fewer than the policy says": {func(e []disbursement.Event) []disbursement.Event {
 			return each(e, disbursement.EventPolicy, func(e *disbursement.Event) { e.Agency.Next.Tiers[0].Rules[0].Needed = 2 })
 		}, "no tier"},

@@ -33,6 +33,9 @@ const AnnouncerGroup = "notify-announcer"
 const (
 	// announceWithin bounds the messages of a batch of events.
 	announceWithin = 30 * time.Second
+	// announcedAtOnce is how many events of batches are told of together: each may have 200 readers, and what took too long is
+	// told again from its beginning.
+	announcedAtOnce = 20
 	// announceAtOnce is how many messages of a batch are made at the same time. Each waits for
 	// Postgres and Kafka.
 	announceAtOnce = 16

@@ -76,7 +76,7 @@ func NewBatches(cfg BatchesConfig) (*Batches, error) {
 	var err error
 	b.consumer, err = consume.New(consume.Config{
 		Kafka: cfg.Kafka, Group: BatchesGroup, Topics: []string{schemas.Disbursement.Events}, Poison: schemas.TopicPoisonDeliveries,
-		Timeout: announceWithin, Log: cfg.Log,
+		Timeout: announceWithin, AtOnce: announcedAtOnce, Log: cfg.Log,
 		Poisoned: with.NewCounter(prometheus.CounterOpts{
 			Name: "quittance_batch_notices_poison_total", Help: "Events of disbursement batches that cannot be decoded, so that nobody gets a message about them.",
 		}),
@@ -190,7 +190,9 @@ func (b *Batches) people(ctx context.Context, e *disbursement.Event) (ids []stri
 		ids = append([]string{e.Batch.Maker}, agency.InForce(e.At).Watchers...)
 		if e.Type == disbursement.EventHeld && e.Batch.Hold.By == "" {
 			listed, err := b.listed(ctx, e.Batch)
-			if err != nil {
+			if errors.Is(err, errBehind) && b.cfg.Now().Sub(e.At) > waitsForReadModel { // maker and watchers are told
+				b.cfg.Log.LogAttrs(ctx, slog.LevelError, "the approvers of a batch are not told that it is held", slog.String("event_id", e.ID), slog.Any("error", err))
+			} else if err != nil {
 				return nil, err
 			}
 			ids = append(ids, listed...)
@@ -223,6 +225,9 @@ func waitsFor(e *disbursement.Event) (ids []string) {
 	return ids
 }
 
+// waitsForReadModel is how long the letters about a hold wait for the read model, which has the approvers.
+const waitsForReadModel = 10 * time.Minute
+
 // errBehind says that the read model has not seen an event yet.
 var errBehind = errors.New("the read model has not seen the batch's event yet")
 
@@ -250,8 +255,9 @@ func (b *Batches) send(ctx context.Context, e *disbursement.Event, id string, st
 		return announceNobody, nil
 	}
 	to, err := staff[i].Contact.Open(b.cfg.Keys)
-	if err != nil {
-		return "", err // another master key may open it
+	if err != nil { // one row must not keep the letters of all others away
+		b.cfg.Log.LogAttrs(ctx, slog.LevelError, "a member of staff is not told of a batch: the address cannot be opened", slog.String("event_id", e.ID), slog.String("staff_id", id), slog.Any("error", err))
+		return announceUnreachable, nil
 	}
 	agency, _ := b.cfg.Agency(e.TenantID)
 	err = b.cfg.Sender.Send(ctx, batchMessage(e, agency.Name, id, to.Text(), staff[i].Contact.Language))

@@ -118,7 +118,7 @@ var (
 	// batchesRead is what a reader of disbursement batches asks, batchesWritten what applies their events.
 	batchesRead    = may("select", "disbursement_agencies", "disbursement_batches", "disbursement_lines", "disbursement_notes", "disbursement_steps", "disbursement_positions")
 	batchesWritten = rows(may("select insert update", "disbursement_agencies", "disbursement_batches", "disbursement_lines", "disbursement_positions"),
-		may("select insert", "disbursement_steps"), may("select update(keep_until)", "personal_keys"))
+		may("select insert", "disbursement_steps"), may("select delete", "disbursement_payees"), may("select update(keep_until)", "personal_keys"))
 	// batchesImported is what an import writes beside its commands: keys of lines, whom a batch pays, and what differs.
 	batchesImported = may("select insert", "disbursement_notes", "disbursement_payees")
 	// statementsDecided are the functions that note a decision about a file in quarantine.
@@ -151,6 +151,7 @@ func operatorDatabases() Databases {
 			// cases and statements
 			may("select insert update", "case_proposals", "statement_exits", "statement_ledgers", "statement_original_requests", "statement_withdrawals"),
 			may("select insert update", "cases"), // a proposed close opens its case
+			may("delete", "disbursement_agencies", "disbursement_batches", "disbursement_lines", "disbursement_steps"), may("insert update", "disbursement_positions"), // rebuild batches
 			may("select insert update delete", "statement_imports"), may("select insert delete", "statements", "statement_withdrawn_lines"),
 			may("select insert", "statement_original_parts"), may("select insert update", "statement_originals"),
 			// citizens

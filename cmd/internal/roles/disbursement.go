@@ -31,7 +31,7 @@ func (b *Base) disbursement() (p part, err error) {
 	}
 	p.MaxPollRecords, p.MaxTicks = processor.MaxPollRecords, processor.MaxTicks
 	p.Processor, err = processor.New(processor.Config{
-		Codec: b.Codec, Topology: b.Topology, Senders: senders, Requests: requests, AcceptTimes: b.AcceptCommandTimes, Metrics: b.Metrics,
+		Codec: b.Codec, Topology: b.Topology, Senders: senders, Requests: requests, AcceptTimes: b.Developer(), Metrics: b.Metrics,
 	})
 	return p, err
 }

@@ -52,8 +52,6 @@ type Settings struct {
 	AcceptMasterKeys bool
 	// AcceptUnsignedCommands lets a processor decide commands that do not prove who sent them.
 	AcceptUnsignedCommands bool
-	// AcceptCommandTimes lets a processor believe the times of commands.
-	AcceptCommandTimes bool
 	// AcceptUnprovenBodies lets the sinks webhook, cashin and erp send bodies that nothing proves to be the
 	// processor's, and the sinks schedule, journal and erp believe outcomes that nothing proves to be a worker's.
 	AcceptUnprovenBodies bool
@@ -154,7 +152,6 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 	case KindProcessor:
 		s.StoreFlags(f)
 		f.BoolVar(&s.AcceptUnsignedCommands, "accept-unsigned-commands", false, "decide commands that do not prove who sent them, while senders of a release before 2026-11-29 run: whoever may write the topic of commands can then make any payment paid")
-		f.BoolVar(&s.AcceptCommandTimes, "accept-command-times", s.Developer(), "decide commands of batches whatever time they give, for tests: what counts after 24 hours can then be dated back")
 	case KindSink:
 		service := ""
 		if s.Developer() {
@@ -582,9 +579,6 @@ func (s *Settings) print(log *slog.Logger) {
 	}
 	if s.AcceptUnsignedCommands {
 		log.Warn("whoever may write the topic of commands can make any payment paid (--accept-unsigned-commands): set it only while senders of an earlier release run")
-	}
-	if s.AcceptCommandTimes && !s.Developer() {
-		log.Warn("who sends commands of batches dates people and policies back, which count at once (--accept-command-times): set it only in tests")
 	}
 	if s.AcceptUnprovenBodies {
 		log.Warn("whoever may write the topics of deliveries can have any body signed and sent, and call any delivery accepted (--accept-unproven-bodies): set it only while deliveries of an earlier release wait")

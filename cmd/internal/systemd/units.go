@@ -79,6 +79,7 @@ const (
 	processorMemory = 1024
 	sinkMemory      = 256
 	matchMemory     = 2048
+	officeMemory    = 768 // two files of 100,000 lines at the same time
 )
 
 func unitOf(r roles.Role, health int) unit {
@@ -108,6 +109,7 @@ func unitOf(r roles.Role, health int) unit {
 		u.MemoryMiB = ingressMemory
 		u.Settings = []setting{{"Where the proxy reaches the role.", "QUITTANCE_LISTEN=127.0.0.1:8080"}, pages, proxies}
 	case r.Kind == roles.KindOffice:
+		u.MemoryMiB = officeMemory
 		u.Settings = []setting{
 			{"Where the proxy reaches the role.", "QUITTANCE_LISTEN=127.0.0.1:8091"},
 			{"Where staff reach the pages. Passkeys are bound to this name: choose one that stays.", "QUITTANCE_STAFF_URL=https://staff.example"},

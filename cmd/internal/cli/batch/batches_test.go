@@ -18,6 +18,7 @@ import (
 
 	"quittance/cmd/internal/cli/batch"
 	"quittance/cmd/internal/cli/clitest"
+	"quittance/cmd/internal/cli/replay"
 	"quittance/disbursement"
 	"quittance/disbursement/digest"
 	"quittance/internal/disbursements"
@@ -148,6 +149,21 @@ func TestBatchesCommands(t *testing.T) {
 	if err := d.pool.QueryRow(t.Context(), `SELECT array_agg(action || ' ' || actor ORDER BY id) FROM audit WHERE subject = $1`, b.ID).Scan(&actions); err != nil || !slices.Equal(actions, []string{"batch.hold " + d.person, "batch.stop " + d.person}) {
 		t.Errorf("the audit table has %q, %v", actions, err)
 	}
+
+	// Rows that somebody has lost come again from Kafka.
+	d.exec(`UPDATE disbursement_batches SET status = 'done'`)
+	d.exec(`DELETE FROM disbursement_lines`)
+	before := d.run(0, "show", b.ID)
+	t.Setenv("QUITTANCE_STAFF_KEY", "")
+	if code, out, errs := clitest.Run(t, replay.Rebuild(), append([]string{"rebuild", "batches", "--yes"}, d.args...)...); code != 0 || !strings.Contains(out, "are empty") {
+		t.Fatalf("%d: %s%s", code, out, errs)
+	}
+	await.Until(t, "the rows are there again", func() bool {
+		got, err := d.store.Lines(t.Context(), b.ID, disbursements.LineQuery{Size: 10})
+		return err == nil && len(got) == 2
+	})
+	await.Until(t, "the batch is as before", func() bool { return d.run(0, "show", b.ID) == before })
+	says(t, d.run(0, "list", "--mode", "test", "--status", "releasing"), b.ID)
 
 	// Another agency's person sees nothing of it.
 	t.Setenv("QUITTANCE_STAFF_KEY", d.foreign)

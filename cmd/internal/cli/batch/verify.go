@@ -29,7 +29,7 @@ var errDoesNotHold = errors.New("the batch does not hold; `quittance batches ver
 
 func verifyBatch() cli.Command {
 	return cli.Command{
-		Use: "verify BATCH", Short: "Prove a batch from Kafka alone: its lines, who approved it with which passkey, and that nothing else was sent", JSON: "what the records prove",
+		Use: "verify BATCH", Short: "Prove a batch from Kafka alone: its lines, who approved it with which passkey, and that the processor records no other request", JSON: "what the records prove",
 		Long: `Prove a batch from the records of disbursement.events alone. Postgres says only which agency it is of.
 
 Checked are: root, count and sums of the lines that were added; the digest; each approval's signature, by a passkey that the agency's roster had for a day; enough people, none of them the maker, none twice; nothing sent before the release or with another leaf. The command ends with code 1 if something does not hold.

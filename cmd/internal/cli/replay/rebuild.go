@@ -10,15 +10,19 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"github.com/twmb/franz-go/pkg/kadm"
 
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/cli/render"
 	"quittance/cmd/internal/roles"
+	"quittance/internal/disbursements"
 	"quittance/internal/journal"
+	"quittance/internal/kafka"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/internal/sessions"
 	"quittance/internal/tally"
+	"quittance/schemas"
 	"quittance/schemas/origin"
 	sinkjournal "quittance/sinks/journal"
 	sinkreadmodel "quittance/sinks/readmodel"
@@ -28,7 +32,7 @@ import (
 func Rebuild() cli.Command {
 	return cli.Command{
 		Use: "rebuild", Short: "Make derived data again from Kafka: journal, read model, local stores",
-		Commands: []cli.Command{rebuildJournal(), rebuildReadmodel(), rebuildStores()},
+		Commands: []cli.Command{rebuildJournal(), rebuildReadmodel(), rebuildBatches(), rebuildStores()},
 	}
 }
 
@@ -39,6 +43,10 @@ The sink journal may run. An interrupted rebuild may be started again.`
 const readmodelPlan = `This empties the tables of sessions and of cash movements in Postgres and fills them again from checkout.events.
 Reads of sessions answer 503 until it is done. Payments continue. Metrics of events are counted again: silence the alerts of the group quittance-money.
 The sink readmodel may run. After an interruption the sink finishes the rebuild, or you start it again.`
+
+const batchesPlan = `This empties the tables of disbursement batches in Postgres; the sink readmodel fills them again from disbursement.events.
+Until it is done pages and commands of batches show fewer batches and nobody can sign there. Payments to people continue.
+The sink readmodel may run. The command may be run again.`
 
 const storesPlan = `This removes the local stores of processor %s, instance %s, in %s.
 The processor must be stopped. At its next start it restores every partition from checkout.state; until then it decides nothing for those partitions.
@@ -173,6 +181,50 @@ func rebuildReadmodel() cli.Command {
 					{"events", got.Events, "events applied; the sink applies the others if it runs"},
 					{"removed", got.Removed, "rows of erp_confirmations that no event makes were removed"},
 					{setAside, got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
+				})
+			})
+		},
+	}
+}
+
+func rebuildBatches() cli.Command {
+	var yes bool
+	return cli.Command{
+		Use: "batches", Short: "Empty the tables of disbursement batches; the sink readmodel fills them again", JSON: "where the sink begins", Examples: []string{"rebuild batches --yes"},
+		Flags: func(f *pflag.FlagSet, _ *cli.Meta) { cli.YesFlag(f, &yes) },
+		Check: cli.Quiet,
+		Run: func(ctx context.Context, m *cli.Meta) error {
+			if err := m.Agree(yes, batchesPlan); err != nil {
+				return err
+			}
+			return m.WithBase(ctx, m.Log, func(ctx context.Context, b *roles.Base) error {
+				if err := b.OpenPostgres(); err != nil {
+					return err
+				}
+				by, err := cli.Actor(ctx, b.Pool, b.Keys, b.Now())
+				if err != nil {
+					return err
+				}
+				client, err := b.KafkaConfig().Client()
+				if err != nil {
+					return err
+				}
+				defer client.Close()
+				topic := b.KafkaConfig().Prefix + schemas.Disbursement.Events
+				spans, err := kafka.Bounds(ctx, kadm.NewClient(client), topic)
+				if err != nil {
+					return err
+				}
+				next, records := map[int32]int64{}, int64(0)
+				for partition, span := range spans {
+					next[partition] = span.From
+					records += span.To - span.From
+				}
+				if err := disbursements.NewStore(b.Pool, b.Codec).Empty(ctx, by, b.Now(), topic, next); err != nil {
+					return err
+				}
+				return m.Show(render.Object{"topic", topic, "partitions", len(next), "offsets", records}, func(p *render.Page) {
+					p.Say("The tables of batches are empty. The sink readmodel reads %d offsets of %s again; `quittance readmodel verify` says whether all is there.", records, topic)
 				})
 			})
 		},
