@@ -8,6 +8,7 @@ import (
 	"quittance/dev/staff"
 	"quittance/internal/identity"
 	"quittance/test/office"
+	"quittance/test/registries"
 )
 
 // A demo person signs in and approves at once, with a passkey that the service verifies like any other. The person is
@@ -15,6 +16,7 @@ import (
 func TestDemoPeople(t *testing.T) {
 	t.Parallel()
 	o := office.Open(t, "", nil)
+	o.Seed(t, registries.Full+"  - {id: "+registries.AgencyB+", slug: "+staff.DemoAgency+", name: Direction générale des douanes}\n")
 	file := filepath.Join(t.TempDir(), "staff.json")
 	open := func() *staff.People {
 		return staff.NewPeople(staff.PeopleConfig{File: file, Pool: o.Pool, Keys: o.Keys, Party: o.Party(), URL: office.URL, Now: o.Now})

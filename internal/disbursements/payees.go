@@ -168,9 +168,12 @@ const sweptAtOnce = 10_000
 // after its end (personal.LineKept). Any number of instances may run it at the same time.
 func SweepPayees(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 	before := localtime.Day(now.Add(-personal.LineKept))
-	for _, table := range []string{"disbursement_payees", "disbursement_notes"} {
+	for _, sql := range []string{
+		`DELETE FROM disbursement_payees WHERE ctid = ANY (ARRAY(SELECT ctid FROM disbursement_payees WHERE date < $1::text::date LIMIT $2))`,
+		`DELETE FROM disbursement_notes WHERE ctid = ANY (ARRAY(SELECT ctid FROM disbursement_notes WHERE date < $1::text::date LIMIT $2))`,
+	} {
 		for n := int64(sweptAtOnce); n == sweptAtOnce; { // all lines of a payday are due at once
-			done, err := pool.Exec(ctx, `DELETE FROM `+table+` WHERE ctid = ANY (ARRAY(SELECT ctid FROM `+table+` WHERE date < $1::text::date LIMIT $2))`, before, sweptAtOnce)
+			done, err := pool.Exec(ctx, sql, before, sweptAtOnce)
 			if err != nil {
 				return fmt.Errorf("deleting old rows of payees: %w", err)
 			}

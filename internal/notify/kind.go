@@ -197,7 +197,7 @@ func aboutBatch(name string, more ...string) Kind {
 	return Kind{
 		Name: name, Version: 1, Channels: []provider.Channel{provider.ChannelEmail},
 		Variables: append([]string{VariableAgency, VariableBatch, VariableReference, VariableCount, VariableAmount}, more...),
-		Samples:   batchSamples(more...), Life: 3 * 24 * time.Hour, Retries: StaffDigest.Retries,
+		Samples:   batchSamples(more...), Life: 3 * 24 * time.Hour, Unbound: true, Retries: StaffDigest.Retries,
 	}
 }
 
@@ -226,15 +226,14 @@ var (
 	BatchApproved  = aboutBatch("batch_approved")
 	BatchRejected  = aboutBatch("batch_rejected")
 	BatchExpired   = aboutBatch("batch_expired")
-	BatchHeld      = unbound(aboutBatch("batch_held", VariableReason))
+	BatchHeld      = aboutBatch("batch_held", VariableReason)
 	BatchDone      = aboutBatch("batch_done", VariableDetails)
-	BatchUnfunded  = aboutBatch("batch_unfunded", VariableAccount)
+	BatchUnfunded  = bound(aboutBatch("batch_unfunded", VariableAccount))
 )
 
-// unbound returns a kind whose letters the limits of addresses do not bind: what nobody must miss. The others can be caused again
-// and again, by a preparer alone or by an account that is nearly empty.
-func unbound(k Kind) Kind {
-	k.Unbound = true
+// bound returns a kind whose letters the limits of addresses bind: an account that is nearly empty causes them again and again.
+func bound(k Kind) Kind {
+	k.Unbound = false
 	return k
 }
 

@@ -204,8 +204,27 @@ func TestCommandsHaveTheBrokersTime(t *testing.T) {
 	if _, err := kadm.NewClient(i.Producer).AlterTopicConfigs(t.Context(), cfg, i.Topology.Name(schemas.Disbursement.Commands)); err != nil {
 		t.Fatal(err)
 	}
-	go func() { // nobody answers
-		_, _ = i.Client(processor.SenderOperator).Ask(t.Context(), disbursement.Command{At: i.Now(), TenantID: payroll.Tenant, Do: enrol})
+	rec, err := commands.DisbursementProtocol(i.Codec, i.Topology).Encode(disbursement.Command{At: i.Now(), TenantID: payroll.Tenant, Do: enrol}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := commands.NewSigner(i.Keys, processor.SenderOperator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec.Topic = i.Topology.Name(schemas.Disbursement.Commands)
+	signer.Sign(rec)
+	done := make(chan struct{})
+	go func() { // the broker takes the setting after a while
+		defer close(done)
+		for range 100 {
+			again := *rec
+			if i.Producer.ProduceSync(t.Context(), &again).FirstErr() != nil {
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
 	}()
 	poisoned(t, i, 1)
+	<-done
 }

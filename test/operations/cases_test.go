@@ -70,7 +70,13 @@ func TestOperatorCases(t *testing.T) {
 	if text := o.Says(t, "late: the session had ended before", "sessions", "find", "late"); !strings.Contains(text, "honour by Jean Mabiala: carried_out, approved by Mireille Okemba") {
 		t.Errorf("the page of the late payment lacks its case:\n%s", text)
 	}
-	other := o.as(t, "Paul Ngoma", "douanes")
+	ports := filepath.Join(t.TempDir(), "ports.yaml") // people of douanes approve with passkeys
+	if err := os.WriteFile(ports, []byte("agencies: [{id: 018f0000-0000-7000-8000-0000000000f2, slug: ports, name: Ports}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var seeded any
+	o.JSON(t, &seeded, "seed", ports)
+	other := o.as(t, "Paul Ngoma", "ports")
 	other.Refused(t, "nothing has this order", "sessions", "find", "late")
 	other.Refused(t, "SESSION: no session", "sessions", "show", late.ID)
 

@@ -153,16 +153,17 @@ func TestBatchesCommands(t *testing.T) {
 	// Rows that somebody has lost come again from Kafka.
 	d.exec(`UPDATE disbursement_batches SET status = 'done'`)
 	d.exec(`DELETE FROM disbursement_lines`)
-	before := d.run(0, "show", b.ID)
+	before, mine := d.run(0, "show", b.ID), os.Getenv("QUITTANCE_STAFF_KEY")
 	t.Setenv("QUITTANCE_STAFF_KEY", "")
 	if code, out, errs := clitest.Run(t, replay.Rebuild(), append([]string{"rebuild", "batches", "--yes"}, d.args...)...); code != 0 || !strings.Contains(out, "are empty") {
 		t.Fatalf("%d: %s%s", code, out, errs)
 	}
+	t.Setenv("QUITTANCE_STAFF_KEY", mine)
 	await.Until(t, "the rows are there again", func() bool {
 		got, err := d.store.Lines(t.Context(), b.ID, disbursements.LineQuery{Size: 10})
 		return err == nil && len(got) == 2
 	})
-	await.Until(t, "the batch is as before", func() bool { return d.run(0, "show", b.ID) == before })
+	await.Until(t, "the batch is as before", func() bool { return strings.HasPrefix(d.run(0, "show", b.ID), strings.TrimSpace(before)) }) // it goes on meanwhile
 	says(t, d.run(0, "list", "--mode", "test", "--status", "releasing"), b.ID)
 
 	// Another agency's person sees nothing of it.
