@@ -33,7 +33,7 @@ func Command() cli.Command {
 }
 
 // errDiffers is the error of a verification that found differences, which were shown.
-var errDiffers = errors.New("the read model has not what Kafka has: see above. Find out who changed the database. `quittance rebuild readmodel` makes the rows of the read model again; the rows of cases and deliveries are put right as the runbook says (deploy/monitoring/README.md)")
+var errDiffers = errors.New("the read model has not what Kafka has: see above. Find out who changed the database. `quittance rebuild readmodel` makes the rows of the read model again, `quittance rebuild batches` those of batches; the rows of cases and deliveries are put right as the runbook says (deploy/monitoring/README.md)")
 
 func verification() cli.Command {
 	var month, since string
