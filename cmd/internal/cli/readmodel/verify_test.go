@@ -83,11 +83,11 @@ func TestReadmodelVerify(t *testing.T) {
 	}
 	said := run(1, "--json")
 	if err := json.Unmarshal([]byte(said[:strings.LastIndex(said, "}")+1]), &got); err != nil || len(got.Left) != 0 {
-		t.Fatalf("with the master keys cases and deliveries are compared: %s, %v", said, err)
+		t.Fatalf("with the master keys cases, deliveries and batches are compared: %s, %v", said, err)
 	}
 	got.Differences = nil
 	said = run(1, "--month", "2026-11", "--json")
-	if err := json.Unmarshal([]byte(said[:strings.LastIndex(said, "}")+1]), &got); err != nil || got.Holds || got.Sessions != 1 || got.Different != 1 || len(got.Differences) != 1 || got.Differences[0].Session_id != states[1].ID || len(got.Left) != 2 {
+	if err := json.Unmarshal([]byte(said[:strings.LastIndex(said, "}")+1]), &got); err != nil || got.Holds || got.Sessions != 1 || got.Different != 1 || len(got.Differences) != 1 || got.Differences[0].Session_id != states[1].ID || len(got.Left) != 3 {
 		t.Fatalf("%s, %v", said, err)
 	}
 	run(0, "--month", "2026-10")
