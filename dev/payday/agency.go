@@ -18,12 +18,14 @@ import (
 	"github.com/xuri/excelize/v2"
 	"golang.org/x/sync/errgroup"
 
+	"quittance/dev/bench/measure"
 	"quittance/dev/clock"
 	"quittance/dev/stack/program"
 	"quittance/disbursement"
 	"quittance/disbursement/digest"
 	"quittance/disbursement/policy"
 	"quittance/internal/commands"
+	"quittance/internal/disbursements"
 	"quittance/internal/identity"
 	"quittance/internal/kafka"
 	"quittance/internal/operation"
@@ -104,13 +106,21 @@ func (p *Payday) Run(ctx context.Context) error {
 // Now is the time of the installation's clock, in UTC and whole milliseconds.
 func (p *Payday) Now() time.Time { return p.clock.Now().UTC().Truncate(time.Millisecond) }
 
-// Advance moves the installation's clock forward, and returns when all followers that reach Postgres have read it.
+// Advance moves the installation's clock forward, and returns when all followers that reach Postgres have read it. It tries again
+// while Postgres is away, which tests kill: then the clock may move by d more than once.
 func (p *Payday) Advance(ctx context.Context, d time.Duration) error {
-	_, err := clock.Advance(ctx, p.cfg.Pool, d)
-	if err == nil {
-		clock.Reached(ctx)
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	for {
+		_, err := clock.Advance(ctx, p.cfg.Pool, d)
+		if err == nil {
+			clock.Reached(ctx)
+			return nil
+		}
+		if errors.Is(err, clock.ErrAdvance) || !measure.Pause(ctx, time.Second) {
+			return err
+		}
 	}
-	return err
 }
 
 // Agency is an agency whose people pay.
@@ -169,12 +179,6 @@ func (p *Payday) enrol(ctx context.Context, a *Agency) error {
 	return err
 }
 
-// RefusedError says that the processor refuses a command.
-type RefusedError struct{ disbursement.Refusal }
-
-// Error returns the field, the mend and the code.
-func (r *RefusedError) Error() string { return fmt.Sprintf("%s: %s (%s)", r.Field, r.Mend, r.Code) }
-
 // ask sends a command until it is answered. Commands that are decided twice change nothing the second time.
 func (p *Payday) ask(ctx context.Context, from string, a *Agency, batch string, do disbursement.Action) (disbursement.Batch, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
@@ -187,7 +191,7 @@ func (p *Payday) ask(ctx context.Context, from string, a *Agency, batch string, 
 		case err != nil:
 			return disbursement.Batch{}, err
 		case answer.Refusal != nil:
-			return disbursement.Batch{}, &RefusedError{*answer.Refusal}
+			return disbursement.Batch{}, &disbursements.RefusedError{Refusal: *answer.Refusal}
 		case answer.Batch == nil:
 			return disbursement.Batch{}, nil
 		}
@@ -291,7 +295,7 @@ func (p *Payday) Release(ctx context.Context, b Batch) error {
 // HoldAndLift holds a batch, and has both people lift the hold. A batch that is done is left as it is.
 func (p *Payday) HoldAndLift(ctx context.Context, b Batch) error {
 	held, err := p.ask(ctx, office, b.Agency, b.ID, b.Hold())
-	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+	if refused := (*disbursements.RefusedError)(nil); errors.As(err, &refused) {
 		return nil
 	}
 	if err != nil {
@@ -302,7 +306,7 @@ func (p *Payday) HoldAndLift(ctx context.Context, b Batch) error {
 		return err
 	}
 	_, err = p.ask(ctx, office, b.Agency, b.ID, lift)
-	if refused := (*RefusedError)(nil); errors.As(err, &refused) && refused.Code == disbursement.CodeNotHeld {
+	if refused := (*disbursements.RefusedError)(nil); errors.As(err, &refused) && refused.Code == disbursement.CodeNotHeld {
 		return nil // a try without an answer has lifted it
 	}
 	return err
