@@ -45,8 +45,8 @@ func (d *decider) signedByTwo(b *Batch, both [2]Signed, statement func(person st
 	return CodeOK
 }
 
-// sealedKey reports whether a batch was sealed with the key of a person, at the level or, for level 0, at any.
-func sealedKey(levels []policy.Level, level int, s Signed) bool {
+// SealedKey reports whether a batch was sealed with the key of a person, at the level or, for level 0, at any.
+func SealedKey(levels []policy.Level, level int, s Signed) bool {
 	for i, l := range levels {
 		for _, p := range l.Persons {
 			if p.ID == s.Person && (level == 0 || level == i+1) && slices.Contains(p.Keys, s.Assertion.KeyHash()) {
@@ -81,7 +81,7 @@ func (d *decider) approve(b *Batch, do Approve) Answer {
 		return refuse(CodeTwice)
 	case err != nil:
 		return refuse(CodeNotListed)
-	case !sealedKey(levels, do.Level, do.Signed):
+	case !SealedKey(levels, do.Level, do.Signed):
 		return refuse(CodeNotInForce)
 	case !d.rosters.see(b.TenantID).Holds(counted, levels[do.Level-1].Role, d.cmd.At):
 		return refuseField(CodeNotInForce, "person", "a person must sign whose role or delegation has not ended since the batch was sealed")
@@ -117,7 +117,7 @@ func (d *decider) reject(b *Batch, do Reject) Answer {
 	if refusal, ok := b.unreleased("only a sealed or approved batch is rejected; one that pays is held or stopped"); !ok {
 		return refusal
 	}
-	if !sealedKey(d.sealings.see(b.ID).Content.Levels, 0, do.Signed) {
+	if !SealedKey(d.sealings.see(b.ID).Content.Levels, 0, do.Signed) {
 		return refuse(CodeNotListed)
 	}
 	if code := d.signed(b, do.Signed, 0, digest.Reject); code != CodeOK {

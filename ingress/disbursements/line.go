@@ -3,7 +3,6 @@ package disbursements
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -26,7 +25,7 @@ const (
 	fieldReference = "reference"
 )
 
-// outcomePaid is the outcome of a line that is paid. Every other one is that no attempt can pay.
+// The outcomes of a line: it is paid, or no attempt can pay.
 var (
 	outcomePaid    = string(disbursement.ResolutionPaid)
 	outcomeRefused = string(disbursement.ResolutionRefused)
@@ -305,18 +304,7 @@ func (v *visit) prepareSettlement(form url.Values) (s settlement, err error) {
 // beginSettle answers with the options with which the passkey signs a decision about a line.
 func (v *visit) beginSettle() {
 	s, err := v.prepareSettlement(v.Form)
-	if err == nil {
-		var options json.RawMessage
-		var roster disbursement.Roster
-		if _, roster, err = v.d.cfg.Batches.Agency(v.Context(), s.batch.TenantID, s.batch.Live); err == nil {
-			options, err = v.d.cfg.Approvals.ChallengeOver(v.Context(), v.Acting, s.statement, keysOf(roster, v.Acting.Person.ID))
-		}
-		if err == nil {
-			v.AnswerJSON(http.StatusOK, options)
-			return
-		}
-	}
-	v.answer(err, "preparing a signature about a line")
+	v.challengeAbout(s.batch, s.statement, err, "preparing a signature about a line")
 }
 
 // takeSettle keeps the first signature about a line, or sends both.
@@ -356,12 +344,8 @@ func (v *visit) settle(s settlement, signed disbursement.Signed) (done string, e
 	case *first.Settle != proposed: // another person has proposed something else meanwhile
 		return "", operation.Refuse("record.changed", "", nil)
 	}
-	err = v.carryOut(s.batch, disbursement.Settle{Position: s.line.Position, Paid: s.paid, Reference: s.reference, Signed: [2]disbursement.Signed{first.Signed, signed}})
-	var said saidError
-	if err == nil || errors.As(err, &said) { // the signature has served, or does not hold: the next begins again
-		err = errors.Join(err, v.d.cfg.Batches.DropSignature(context.WithoutCancel(v.Context()), k, number))
-	}
-	return "settle", err
+	do := disbursement.Settle{Position: s.line.Position, Paid: s.paid, Reference: s.reference, Signed: [2]disbursement.Signed{first.Signed, signed}}
+	return "settle", v.carryOutBoth(s.batch, do, k, number)
 }
 
 // dropSettle is POST /agency/batches/{batch}/lines/{line}/settle/drop: a decision that waits for its second signature is dropped.

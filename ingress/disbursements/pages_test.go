@@ -619,7 +619,7 @@ func TestWorkHasBatches(t *testing.T) {
 		t.Errorf("%v, %v", open, err)
 	}
 	w.Press(t, "Ben", one+"/lines/2", "agency/batches/dsb_1/lines/2/settle", "outcome", "paid", "reference", "a letter")
-	backoffice.Want(t, w.Browsers["Ben"].Get("/work"), http.StatusOK, "vos signatures en attente", one+"/lines/2", "Décision sur une ligne")
+	backoffice.Want(t, w.Browsers["Ben"].Get("/work"), http.StatusOK, "vos signatures en attente", one+"/lines/2", "Décision sur une ligne", "Ligne 2 du lot dsb_1")
 	w.Press(t, "Cleo", one+"/lines/2", "agency/batches/dsb_1/lines/2/settle")
 	for _, name := range []string{"Ama", "Ben", "Cleo"} {
 		backoffice.Lacks(t, w.Browsers[name].Get("/work"), one)

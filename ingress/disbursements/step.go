@@ -173,18 +173,24 @@ func (v *visit) prepare(s step, form url.Values) (b disbursements.Batch, stateme
 // beginStep answers with the options with which the passkey signs a step.
 func (v *visit) beginStep(s step) {
 	b, statement, err := v.prepare(s, v.Form)
+	v.challengeAbout(b, statement, err, "preparing a signature about a batch")
+}
+
+// challengeAbout answers with the options with which a passkey of the roster signs a statement about a batch, or with the error
+// of making it.
+func (v *visit) challengeAbout(b disbursements.Batch, statement digest.Hash, err error, doing string) {
+	var options json.RawMessage
 	if err == nil {
-		var options json.RawMessage
 		var roster disbursement.Roster
 		if _, roster, err = v.d.cfg.Batches.Agency(v.Context(), b.TenantID, b.Live); err == nil {
 			options, err = v.d.cfg.Approvals.ChallengeOver(v.Context(), v.Acting, statement, keysOf(roster, v.Acting.Person.ID))
 		}
-		if err == nil {
-			v.AnswerJSON(http.StatusOK, options)
-			return
-		}
 	}
-	v.answer(err, "preparing a signature about a batch")
+	if err != nil {
+		v.answer(err, doing)
+		return
+	}
+	v.AnswerJSON(http.StatusOK, options)
 }
 
 // keysOf returns the hashes of the passkeys of a person of the roster; not nil.
@@ -241,12 +247,18 @@ func (v *visit) lift(b disbursements.Batch, signed disbursement.Signed) (done st
 	if first == nil || first.Signed.Person == signed.Person {
 		return "resume_first", v.keep(b.ID, disbursements.FirstSignature{SignatureKey: k, Number: number, Signed: signed, At: v.Now})
 	}
-	err = v.carryOut(b, disbursement.Lift{Signed: [2]disbursement.Signed{first.Signed, signed}})
+	return "resume", v.carryOutBoth(b, disbursement.Lift{Signed: [2]disbursement.Signed{first.Signed, signed}}, k, number)
+}
+
+// carryOutBoth sends what two people have signed, and drops the first signature if it has served, or does not hold: the next
+// begins again.
+func (v *visit) carryOutBoth(b disbursements.Batch, do disbursement.Action, k disbursements.SignatureKey, number int64) error {
+	err := v.carryOut(b, do)
 	var said saidError
-	if err == nil || errors.As(err, &said) { // the signature has served, or does not hold: the next begins again
+	if err == nil || errors.As(err, &said) {
 		err = errors.Join(err, v.d.cfg.Batches.DropSignature(context.WithoutCancel(v.Context()), k, number))
 	}
-	return "resume", err
+	return err
 }
 
 // keep stores the first of two signatures, about a batch or an agency.

@@ -49,7 +49,11 @@ func (d *Disbursements) Waiting(ctx context.Context, frame *staff.Visit) (mine, 
 		return mine, own, err
 	}
 	for _, f := range signatures {
-		row := []staff.Cell{{Text: v.At(f.At), URL: v.signatureURL(f)}, {Text: w.FirstKinds[string(f.Kind)]}, {Text: cmp.Or(f.Batch, "–")}, {Text: v.mode(f.Live)}}
+		about := cmp.Or(f.Batch, "–")
+		if id, position, ok := f.Line(); ok {
+			about = fmt.Sprintf(w.LineTitle, position+1, id)
+		}
+		row := []staff.Cell{{Text: v.At(f.At), URL: v.signatureURL(f)}, {Text: w.FirstKinds[string(f.Kind)]}, {Text: about}, {Text: v.mode(f.Live)}}
 		if f.Signed.Person == v.Acting.Person.ID {
 			own.Rows = append(own.Rows, row)
 		} else if f.Kind == disbursements.SignPeople || f.Kind == disbursements.SignPolicy { // the others are in their batch's row

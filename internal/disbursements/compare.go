@@ -87,29 +87,19 @@ func (s *Store) Compare(ctx context.Context, with Opener, b Batch, take func(Ope
 	var tree digest.Tree
 	var sum, largest int64
 	counts := map[string]disbursement.Total{}
-	for {
-		list, err := s.Lines(ctx, b.ID, LineQuery{From: tree.Size, Size: compareAtOnce})
-		if err != nil {
-			return nil, err
+	err = s.eachLine(ctx, b.ID, with, func(l OpenLine) {
+		take(l)
+		leaf, err := digest.Leaf(l.Salt, l.Content)
+		if !l.Opened || err != nil || l.Position != tree.Size {
+			differs(DifferentLines)
 		}
-		opened, err := Open(ctx, with, list)
-		if err != nil {
-			return nil, err
-		}
-		for _, l := range opened {
-			take(l)
-			leaf, err := digest.Leaf(l.Salt, l.Content)
-			if !l.Opened || err != nil || l.Position != tree.Size {
-				differs(DifferentLines)
-			}
-			tree = tree.Add(leaf)
-			sum, largest = sum+l.Content.Amount, max(largest, l.Content.Amount)
-			of := counts[l.Content.PayoutAccount]
-			counts[l.Content.PayoutAccount] = disbursement.Total{Count: of.Count + 1, Sum: of.Sum + l.Content.Amount}
-		}
-		if len(list) < compareAtOnce || tree.Size > disbursement.MaxLines {
-			break
-		}
+		tree = tree.Add(leaf)
+		sum, largest = sum+l.Content.Amount, max(largest, l.Content.Amount)
+		of := counts[l.Content.PayoutAccount]
+		counts[l.Content.PayoutAccount] = disbursement.Total{Count: of.Count + 1, Sum: of.Sum + l.Content.Amount}
+	})
+	if err != nil {
+		return nil, err
 	}
 	if tree.Root() != c.Root || b.Tree.Root() != c.Root {
 		differs(DifferentRoot)
@@ -127,6 +117,34 @@ func (s *Store) Compare(ctx context.Context, with Opener, b Batch, take func(Ope
 	}
 	slices.Sort(out)
 	return out, nil
+}
+
+// eachLine calls take with each line of a batch in their order, compareAtOnce at a time. with opens them; nil for lines without
+// their contents.
+func (s *Store) eachLine(ctx context.Context, batch string, with Opener, take func(OpenLine)) error {
+	for read, next := 0, 0; read <= disbursement.MaxLines; {
+		list, err := s.Lines(ctx, batch, LineQuery{From: next, Size: compareAtOnce})
+		if err != nil {
+			return err
+		}
+		opened := make([]OpenLine, len(list))
+		for i, l := range list {
+			opened[i].Line = l
+		}
+		if with != nil {
+			if opened, err = Open(ctx, with, list); err != nil {
+				return err
+			}
+		}
+		for _, l := range opened {
+			take(l)
+		}
+		if len(list) < compareAtOnce {
+			return nil
+		}
+		read, next = read+len(list), list[len(list)-1].Position+1
+	}
+	return nil
 }
 
 // ofDigest reports whether the rows of a sealed batch say of it what its digest does.
@@ -168,18 +186,12 @@ func (s *Store) Approved(ctx context.Context, b Batch, l OpenLine) (bool, error)
 	}
 	var tree digest.Tree
 	same := b.ofDigest()
-	for {
-		list, err := s.Lines(ctx, b.ID, LineQuery{From: tree.Size, Size: compareAtOnce})
-		if err != nil {
-			return false, err
-		}
-		for _, x := range list {
-			same = same && x.Position == tree.Size && (x.Position != l.Position || x.Leaf == l.Leaf)
-			tree = tree.Add(x.Leaf)
-		}
-		if len(list) < compareAtOnce || tree.Size > disbursement.MaxLines {
-			break
-		}
+	err := s.eachLine(ctx, b.ID, nil, func(x OpenLine) {
+		same = same && x.Position == tree.Size && (x.Position != l.Position || x.Leaf == l.Leaf)
+		tree = tree.Add(x.Leaf)
+	})
+	if err != nil {
+		return false, err
 	}
 	return same && tree.Root() == b.Sealing.Content.Root && l.Position < tree.Size, nil
 }

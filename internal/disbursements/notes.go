@@ -189,24 +189,14 @@ func (x *importing) byRef(ctx context.Context, earlier Batch, list []lines.Line)
 	for _, l := range list {
 		after = append(after, l.Content)
 	}
-	for {
-		read, err := x.Batches.Lines(ctx, earlier.ID, LineQuery{From: len(before), Size: compareAtOnce})
-		if err != nil {
-			return nil, err
+	err := x.Batches.eachLine(ctx, earlier.ID, x.Personal, func(l OpenLine) {
+		if !l.Opened {
+			l.Content = digest.Line{LineRef: l.Ref, Amount: l.Amount}
 		}
-		opened, err := Open(ctx, x.Personal, read)
-		if err != nil {
-			return nil, err
-		}
-		for _, l := range opened {
-			if !l.Opened {
-				l.Content = digest.Line{LineRef: l.Ref, Amount: l.Amount}
-			}
-			before = append(before, l.Content)
-		}
-		if len(read) < compareAtOnce {
-			break
-		}
+		before = append(before, l.Content)
+	})
+	if err != nil {
+		return nil, err
 	}
 	c, d := comparedWith(earlier, list), lines.Compare(before, after)
 	for _, l := range d.Added {

@@ -2,7 +2,6 @@ package disbursements
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -283,17 +282,10 @@ func (p *prover) approval(e disbursement.Event, offset int64) {
 	if counted, err := policy.Counts(p.content.Levels, given, p.content.Maker, a.Level, a.Person); err != nil || counted != a.Approval {
 		p.fault("%s does not count at level %d (%v)", a.Person, a.Level, err)
 	}
-	if !sealedAt(p.content.Levels, a.Level, a.Person, out.Key) {
+	if !disbursement.SealedKey(p.content.Levels, a.Level, a.Signed) {
 		p.fault("%s is not listed at level %d with this passkey", a.Person, a.Level)
 	}
 	p.out.Approvals = append(p.out.Approvals, out)
-}
-
-// sealedAt reports whether a person is listed at a level with a passkey.
-func sealedAt(levels []policy.Level, level int, person string, key [32]byte) bool {
-	return level >= 1 && level <= len(levels) && slices.ContainsFunc(levels[level-1].Persons, func(x policy.Approver) bool {
-		return x.ID == person && slices.Contains(x.Keys, key)
-	})
 }
 
 // enough finds levels that lack people.
@@ -336,6 +328,3 @@ func (p *prover) end() {
 	default: // pays nothing
 	}
 }
-
-// ErrErased says that a line of a batch cannot be opened any more, so that the batch cannot be exported for verification.
-var ErrErased = errors.New("a line of the batch was erased, or cannot be opened")

@@ -115,12 +115,12 @@ func (b *Batches) watch(ctx context.Context) {
 			}
 			continue
 		}
-		for live, mode := range map[bool]string{false: modeTest, true: modeLive} {
+		for _, live := range []bool{false, true} {
 			age := 0.0
 			if at, paused := since[live]; paused {
 				age = max(0, b.cfg.Now().Sub(at).Seconds())
 			}
-			b.paused.WithLabelValues(mode).Set(age)
+			b.paused.WithLabelValues(disbursement.Mode(live)).Set(age)
 		}
 	}
 }
@@ -132,11 +132,7 @@ func (b *Batches) count(ctx context.Context) {
 		b.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "cases of batches are not counted; it is tried again", slog.Any("error", err))
 	}
 	for k, n := range open {
-		mode := modeTest
-		if k.Live {
-			mode = modeLive
-		}
-		b.cases.WithLabelValues(k.Kind, mode).Set(float64(n))
+		b.cases.WithLabelValues(k.Kind, disbursement.Mode(k.Live)).Set(float64(n))
 	}
 }
 
@@ -145,11 +141,7 @@ func (b *Batches) apply(ctx context.Context, events []disbursements.Happened, mo
 		return err
 	}
 	for _, e := range events {
-		mode := modeTest
-		if e.Event.Live {
-			mode = modeLive
-		}
-		b.types.WithLabelValues(string(e.Event.Type), mode).Inc()
+		b.types.WithLabelValues(string(e.Event.Type), disbursement.Mode(e.Event.Live)).Inc()
 	}
 	return nil
 }

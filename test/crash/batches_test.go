@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -23,7 +22,6 @@ import (
 	"quittance/dev/stack/program"
 	"quittance/disbursement"
 	"quittance/internal/disbursements"
-	"quittance/internal/kafka"
 	"quittance/schemas"
 	"quittance/sinks/disburse"
 	"quittance/test/harness"
@@ -179,38 +177,10 @@ func newPaying(t *testing.T, s *harness.Stack, size batchSize) *paying {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.Close)
-	cfg := kafka.Config{Brokers: []string{s.Kafka.Addr()}, Prefix: harness.Prefix}
-	cl, err := cfg.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cl.Close()
-	topology, err := kafka.Load(ctx, cfg, cl)
-	if err != nil {
-		t.Fatal(err)
-	}
 	p := &paying{
 		size: size, stack: s, store: disbursements.NewStore(s.Pool, w.Codec), witness: w, random: rand.New(rand.NewPCG(size.seed, 0)), logf: t.Logf,
 	}
-	if p.office, err = payday.New(ctx, payday.Config{
-		Kafka: cfg, Topology: topology, Codec: w.Codec, Pool: s.Pool, Keys: s.Keys, Program: s.Program, Simulator: s.Simulator, Log: slog.New(slog.DiscardHandler),
-	}); err != nil {
-		t.Fatal(err)
-	}
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan error, 1)
-	go func() { done <- p.office.Run(running) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	for _, app := range s.Apps {
-		if n := len(p.agencies); n < size.agencies && (n == 0 || p.agencies[n-1].ID != app.Tenant) {
-			p.agencies = append(p.agencies, &payday.Agency{ID: app.Tenant, Slug: app.Slug})
-		}
-	}
+	p.office, p.agencies = harness.Office(t, s, w.Codec, size.agencies)
 	return p
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -17,7 +16,6 @@ import (
 	"quittance/dev/payday"
 	"quittance/disbursement"
 	"quittance/internal/commands"
-	"quittance/internal/kafka"
 	"quittance/test/harness"
 	"quittance/test/servers"
 )
@@ -239,37 +237,7 @@ func openOffice(t *testing.T, s *harness.Stack) (*payday.Payday, []*payday.Agenc
 		t.Fatal(err)
 	}
 	t.Cleanup(w.Close)
-	cfg := kafka.Config{Brokers: []string{s.Kafka.Addr()}, Prefix: harness.Prefix}
-	cl, err := cfg.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cl.Close()
-	topology, err := kafka.Load(ctx, cfg, cl)
-	if err != nil {
-		t.Fatal(err)
-	}
-	office, err := payday.New(ctx, payday.Config{
-		Kafka: cfg, Topology: topology, Codec: w.Codec, Pool: s.Pool, Keys: s.Keys, Program: s.Program, Simulator: s.Simulator, Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan error, 1)
-	go func() { done <- office.Run(running) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	var agencies []*payday.Agency
-	for _, app := range s.Apps {
-		if n := len(agencies); n < batchesAtOnce && (n == 0 || agencies[n-1].ID != app.Tenant) {
-			agencies = append(agencies, &payday.Agency{ID: app.Tenant, Slug: app.Slug})
-		}
-	}
+	office, agencies := harness.Office(t, s, w.Codec, batchesAtOnce)
 	if err := office.Found(ctx, agencies...); err != nil {
 		t.Fatal(err)
 	}

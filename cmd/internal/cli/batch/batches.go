@@ -65,6 +65,16 @@ func find(ctx context.Context, m *cli.Meta, store *disbursements.Store, id strin
 	return b, err
 }
 
+// named opens the read model and returns the batch that the command names.
+func named(ctx context.Context, m *cli.Meta) (*disbursements.Store, disbursements.Batch, error) {
+	store, err := open(ctx, m)
+	if err != nil {
+		return nil, disbursements.Batch{}, err
+	}
+	b, err := find(ctx, m, store, m.Args[0])
+	return store, b, err
+}
+
 func listBatches() cli.Command {
 	var agency, mode, status, ref, before string
 	var held, cases bool
@@ -157,11 +167,7 @@ func showBatch() cli.Command {
 		Use: "show BATCH", Short: "Show a batch: what is approved, who is missing, what became of its lines, and its steps with their places in Kafka", JSON: "the batch",
 		Missing: whichBatch, Examples: []string{"batches show dsb_06hc5v0q0k1m8f3g2h1j0k9l8m7n6p5q4r"},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			store, err := open(ctx, m)
-			if err != nil {
-				return err
-			}
-			b, err := find(ctx, m, store, m.Args[0])
+			store, b, err := named(ctx, m)
 			if err != nil {
 				return err
 			}
@@ -313,11 +319,7 @@ func showLines() cli.Command {
 			return nil
 		},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			store, err := open(ctx, m)
-			if err != nil {
-				return err
-			}
-			b, err := find(ctx, m, store, m.Args[0])
+			store, b, err := named(ctx, m)
 			if err != nil {
 				return err
 			}

@@ -27,6 +27,9 @@ import (
 // errDoesNotHold ends a command that has found something.
 var errDoesNotHold = errors.New("the batch does not hold; `quittance batches verify` says in what")
 
+// errErased says that a batch cannot be exported for verification.
+var errErased = errors.New("a line of the batch was erased, or cannot be opened")
+
 func verifyBatch() cli.Command {
 	return cli.Command{
 		Use: "verify BATCH", Short: "Prove a batch from Kafka alone: its lines, who approved it with which passkey, and that the processor records no other request", JSON: "what the records prove",
@@ -37,11 +40,7 @@ Checked are: root, count and sums of the lines that were added; the digest; each
 It reads all events of the agency's partition. Names and accounts of payees are not in it: ` + "`quittance batches export`" + ` has them, for programs of others.`,
 		Missing: whichBatch, Examples: []string{"batches verify BATCH", "batches verify BATCH --json"},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			store, err := open(ctx, m)
-			if err != nil {
-				return err
-			}
-			b, err := find(ctx, m, store, m.Args[0])
+			_, b, err := named(ctx, m)
 			if err != nil {
 				return err
 			}
@@ -138,11 +137,7 @@ The file has the names and accounts of all payees. Only a person of the agency w
 			if err != nil {
 				return err
 			}
-			store, err := open(ctx, m)
-			if err != nil {
-				return err
-			}
-			b, err := find(ctx, m, store, m.Args[0])
+			store, b, err := named(ctx, m)
 			switch {
 			case err != nil:
 				return err
@@ -171,7 +166,7 @@ The file has the names and accounts of all payees. Only a person of the agency w
 				return err
 			}
 			if len(found) > 0 {
-				return fmt.Errorf("%w, or its rows are not as they were sealed (%v)", disbursements.ErrErased, found)
+				return fmt.Errorf("%w, or its rows are not as they were sealed (%v)", errErased, found)
 			}
 			content, err := export.New(b.Sealing, opened)
 			if err != nil {
