@@ -103,6 +103,7 @@ func (d *decider) settle(b *Batch, do Settle) Answer {
 		return refuse(code)
 	}
 	d.lines.edit(l.LineKey)
+	detail := settled(*l)
 	l.Settled++
 	to := LineRefused
 	switch {
@@ -124,9 +125,22 @@ func (d *decider) settle(b *Batch, do Settle) Answer {
 	if to != l.Status {
 		d.move(b, l, to)
 	}
-	d.emit(b, EventLineSettled, map[string]string{DetailBy: one.Person, DetailApprovedBy: two.Person, DetailReference: do.Reference, DetailWord: string(to)}, l)
+	detail[DetailBy], detail[DetailApprovedBy], detail[DetailReference], detail[DetailWord] = one.Person, two.Person, do.Reference, string(to)
+	d.emit(b, EventLineSettled, detail, l)
 	d.finish(b)
 	return Answer{}
+}
+
+// settled returns what was known of a line before people settle it, for those who have told it.
+func settled(l Line) map[string]string {
+	out := map[string]string{DetailWas: string(l.Status)}
+	if l.PaidBy != 0 {
+		out[DetailPaidBy] = strconv.Itoa(l.PaidBy)
+	}
+	if l.Status == LinePaid {
+		out[DetailPaidAt] = l.EndedAt.Format(time.RFC3339Nano)
+	}
+	return out
 }
 
 // acknowledge ends a case of a line that moves no money.

@@ -95,6 +95,9 @@ const (
 	DetailAccount    = "account"
 	DetailPerson     = "person"
 	DetailVersion    = "version"
+	DetailWas        = "was"     // status of a line before people settled it
+	DetailPaidBy     = "paid_by" // attempt that had paid it, and since when it was taken for paid
+	DetailPaidAt     = "paid_at"
 )
 
 // Event is something that happened. It carries what it changed as it is afterwards.

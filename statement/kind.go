@@ -15,13 +15,15 @@ const (
 	KindPayout   Kind = "payout"   // money paid out to the bank account
 	KindCharge   Kind = "charge"   // fees and charges that belong to no payment
 	KindEntry    Kind = "entry"    // an entry of a bank account
+	KindTransfer Kind = "transfer" // money paid to a person or a company, by a line of a batch
+	KindReturn   Kind = "return"   // money of a transfer that came back
 )
 
 // Kinds lists all kinds. Read only.
-var Kinds = []Kind{KindPayment, KindRefund, KindReversal, KindPayout, KindCharge, KindEntry}
+var Kinds = []Kind{KindPayment, KindRefund, KindReversal, KindPayout, KindCharge, KindEntry, KindTransfer, KindReturn}
 
 // Incoming reports whether the kind raises the balance.
-func (k Kind) Incoming() bool { return k == KindPayment }
+func (k Kind) Incoming() bool { return k == KindPayment || k == KindReturn }
 
 // Money reports whether a line of the kind is money of its own. A payout is not: it says that the
 // money of other lines was paid out.

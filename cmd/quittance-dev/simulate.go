@@ -148,7 +148,7 @@ func statementAccounts(b *roles.Base) (out []simulator.StatementAccount) {
 				continue // a layout or a merchant that no simulator has
 			}
 			out = append(out, simulator.StatementAccount{
-				Agency: agency.Slug, Code: a.Code, Profile: a.Profile, Merchants: merchants(b, agency.ID, a), IBAN: a.IBAN, Number: a.Number, Currency: a.Currency,
+				Agency: agency.Slug, Code: a.Code, Profile: a.Profile, Merchants: merchants(b, agency.ID, a), Payouts: a.Payouts(), IBAN: a.IBAN, Number: a.Number, Currency: a.Currency,
 				Zone: zone, Cutoff: a.Cutoff, SettlesTo: a.SettlesTo,
 			})
 		}
@@ -161,6 +161,10 @@ func merchants(b *roles.Base, agencyID string, a registry.StatementAccount) []st
 	if a.Kind == registry.AccountBank || a.Kind == registry.AccountCash {
 		return nil
 	}
+	if a.Payouts() {
+		payout, _ := b.Registry.PayoutAccount(agencyID, a.Live, a.Offer, "")
+		return []string{merchantName(payout.Account)}
+	}
 	merchant, _ := b.Registry.MerchantAccount(agencyID, a.Live, a.Offer)
 	return []string{merchantName(merchant.Account)}
 }
@@ -170,6 +174,10 @@ func merchantName(a connector.Account) string {
 	case mtn.Account:
 		return a.APIUser
 	case airtel.Account:
+		return a.ClientID
+	case mtn.PayoutAccount:
+		return a.APIUser
+	case airtel.PayoutAccount:
 		return a.ClientID
 	case card.Account:
 		return a.Merchant

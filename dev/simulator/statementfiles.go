@@ -225,7 +225,7 @@ func rows(separator rune, all [][]string) []byte {
 
 // mtn is a merchant's transactions with a running balance.
 func (p *printer) mtn() []byte {
-	words := map[string]string{movementPayment: "Payment", movementRefund: "Refund", movementReversal: "Reversal", movementPayout: "Cash out"}
+	words := map[string]string{movementPayment: "Payment", movementRefund: "Refund", movementReversal: "Reversal", movementPayout: "Cash out", movementTransfer: "Transfer", movementReturn: "Transfer return"}
 	out := [][]string{{"Id", "External id", "Status", "Type", "Date", "Amount", "Fee", "Currency", "From", "To", "Balance"}}
 	balance := p.opening
 	for _, m := range p.lines {
@@ -239,7 +239,7 @@ func (p *printer) mtn() []byte {
 
 // airtel is a merchant's collections with the settlement of each.
 func (p *printer) airtel() []byte {
-	words := map[string]string{movementPayment: "Collection", movementRefund: "Refund", movementReversal: "Reversal", movementPayout: "Settlement"}
+	words := map[string]string{movementPayment: "Collection", movementRefund: "Refund", movementReversal: "Reversal", movementPayout: "Settlement", movementTransfer: "Disbursement", movementReturn: "Disbursement Return"}
 	out := [][]string{{"Transaction ID", "Reference", "Service", "Status", "Date", "Amount", "Charges", "Currency", "Sender", "Merchant", "Settlement"}}
 	for _, m := range p.lines {
 		out = append(out, []string{

@@ -20,6 +20,8 @@ type StatementAccount struct {
 	Profile string
 	// Merchants are the names of the account at its operator; nil is all of them.
 	Merchants []string
+	// Payouts means that people are paid from the account, which takes no payments.
+	Payouts bool
 	// IBAN or Number is how the statement names the account.
 	IBAN, Number string
 	Currency     string
@@ -73,6 +75,8 @@ const (
 	movementRefund   = "refund"
 	movementReversal = "reversal" // the operator takes back what it paid
 	movementPayout   = "payout"
+	movementTransfer = "transfer" // money for a person
+	movementReturn   = "return"   // such money came back
 )
 
 // movement is a line of an account.
@@ -102,9 +106,12 @@ func (s *Simulator) statementAccounts() []StatementAccount {
 func (s *Simulator) ledger(a StatementAccount, now time.Time) ([]movement, error) {
 	var all []movement
 	var err error
-	if a.Profile == profileBank {
+	switch {
+	case a.Profile == profileBank:
 		all, err = s.bankEntries(a, now)
-	} else {
+	case a.Payouts:
+		all, err = s.transfers(a)
+	default:
 		all, err = s.settled(a, now)
 	}
 	if err != nil {
@@ -163,6 +170,40 @@ func (s *Simulator) collected(a StatementAccount, now time.Time) (all []movement
 			all = append(all, movement{id: m.id + "-B", reference: m.reference, kind: movementRefund, at: c.givenBackAt, amount: -amount})
 		}
 	}
+	return all, nil
+}
+
+// transfers returns what people were paid from an account, as often as money moved, whatever the operator tells, and what came
+// back of it. A return is less by what the operator keeps.
+func (s *Simulator) transfers(a StatementAccount) (all []movement, err error) {
+	currency, known := money.Lookup(a.Currency)
+	if !known {
+		return nil, fmt.Errorf("account %s: unknown currency %q", a.Code, a.Currency)
+	}
+	for _, p := range s.payouts.list(keptBy[a.Profile]) {
+		if p.currency != a.Currency || a.Merchants != nil && !slices.Contains(a.Merchants, p.account) {
+			continue
+		}
+		amount, err := currency.ParseDecimal(p.amount)
+		if err != nil || amount <= 0 {
+			continue // no amount was moved
+		}
+		for n := range p.payments {
+			m := movement{id: p.operatorRef, reference: p.externalID, kind: movementTransfer, at: p.decidedAt, amount: -amount, payer: p.payee}
+			if n > 0 {
+				m.id += "-" + strconv.Itoa(n+1)
+			}
+			all = append(all, m)
+		}
+		if !p.returnedAt.IsZero() {
+			kept, err := currency.ParseDecimal(p.fee)
+			if err != nil {
+				kept = 0
+			}
+			all = append(all, movement{id: p.operatorRef + "-R", reference: p.externalID, kind: movementReturn, at: p.returnedAt, amount: amount, fee: kept, payer: p.payee})
+		}
+	}
+	sortMovements(all)
 	return all, nil
 }
 

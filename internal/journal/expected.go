@@ -21,10 +21,23 @@ const (
 	// ExpectedUndecided is a collection of an ended session whose operator has not said
 	// whether it has the money.
 	ExpectedUndecided ExpectedKind = "undecided"
+	// ExpectedPaidOut is money that a payout account paid for a line of a batch. Its amounts are
+	// negative. ExpectedReturned is such money that came back.
+	ExpectedPaidOut  ExpectedKind = "paid_out"
+	ExpectedReturned ExpectedKind = "returned"
+	// ExpectedRefused is an attempt to pay a line that paid nobody, by the word of its operator.
+	// It is no money: no statement may show it.
+	ExpectedRefused ExpectedKind = "refused"
 )
 
+// UncountedSQL is the condition that a row of expected_money is no money that anybody has.
+const UncountedSQL = "kind IN ('undecided', 'refused')"
+
+// Counted reports whether expected money of a kind is money that somebody has.
+func Counted(kind ExpectedKind) bool { return kind != ExpectedUndecided && kind != ExpectedRefused }
+
 // ExpectedKinds lists all kinds.
-var ExpectedKinds = []ExpectedKind{ExpectedReceived, ExpectedGivenBack, ExpectedUndecided}
+var ExpectedKinds = []ExpectedKind{ExpectedReceived, ExpectedGivenBack, ExpectedUndecided, ExpectedPaidOut, ExpectedReturned, ExpectedRefused}
 
 // ExpectedState says how the money came.
 type ExpectedState = string
@@ -37,20 +50,22 @@ const (
 	ExpectedOrphan    ExpectedState = "orphan"
 	ExpectedReversed  ExpectedState = "reversed"
 	ExpectedOpen      ExpectedState = "undecided"
+	ExpectedPaid      ExpectedState = "paid"
+	ExpectedSent      ExpectedState = "sent" // an undecided payout
 )
 
 // Expected is a row of expected_money: money that a statement must show. Like a Receipt it is
 // derived from its Kafka record only. It never changes: an entry that does not count any more
 // gets a second row, with Withdrawn and the negative amounts.
 type Expected struct {
-	// ID is derived from the collection or the case (ExpectedID).
+	// ID is derived from the collection, the case or the attempt to pay a line (ExpectedID).
 	ID        uuid.UUID     `ch:"entry_id"`
 	Withdrawn bool          `ch:"withdrawn"`
 	Kind      ExpectedKind  `ch:"kind"`
 	State     ExpectedState `ch:"state"`
 	// ApprovedAt is the operator's own time of the approval, or when its approval became
-	// known; of money given back, when that was recorded; of an undecided collection, when the
-	// money was asked for.
+	// known; of money given back or paid out, when that was recorded; of an undecided collection
+	// or payout, when it was asked for.
 	ApprovedAt time.Time `ch:"approved_at"`
 	// LocalDate is its day in Africa/Brazzaville, at midnight UTC. It selects the partition by
 	// its month and is part of the sorting key.
@@ -58,15 +73,19 @@ type Expected struct {
 	// OccurredAt is when the service recorded it, in UTC.
 	OccurredAt time.Time `ch:"occurred_at"`
 
-	TenantID      string `ch:"tenant_id"`
+	TenantID string `ch:"tenant_id"`
+	// ApplicationID and Channel are empty for payouts.
 	ApplicationID string `ch:"application_id"`
 	Livemode      bool   `ch:"livemode"`
 	Channel       string `ch:"channel"`
-	OfferID       string `ch:"offer_id"`
-	// Account is the fingerprint of the merchant account that has the money; of cash, the
-	// counter.
+	// OfferID of a payout is the code of the payout account.
+	OfferID string `ch:"offer_id"`
+	// Account is the fingerprint of the merchant account that has the money, or of the payout
+	// account; of cash, the counter.
 	Account string `ch:"account"`
 
+	// SessionID, OrderID, CollectionID and PaymentRef of a payout are the batch, the line_ref, the
+	// attempt (PayoutName) and its payout_ref.
 	SessionID    string `ch:"session_id"`
 	OrderID      string `ch:"order_id"`
 	CollectionID string `ch:"collection_id"`

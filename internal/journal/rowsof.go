@@ -16,7 +16,7 @@ import (
 
 // Topics returns the topics whose records make rows.
 func Topics() []string {
-	return []string{schemas.TopicEvents, schemas.TopicCases, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicStatements, schemas.TopicReconciliation}
+	return []string{schemas.TopicEvents, schemas.TopicCases, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicStatements, schemas.TopicReconciliation, schemas.Disbursement.Events}
 }
 
 // Decoder makes rows of records. The same record makes the same rows each time.
@@ -67,6 +67,8 @@ func (d Decoder) rows(r *kgo.Record) ([]Row, error) {
 			return nil, err
 		}
 		return []Row{new(fromCall(&c))}, nil
+	case schemas.Disbursement.Events:
+		return d.ofBatch(topic, r)
 	case schemas.TopicStatements:
 		return d.ofStatement(r)
 	case schemas.TopicReconciliation:
@@ -104,11 +106,26 @@ func (d Decoder) ofEvent(topic string, r *kgo.Record) ([]Row, error) {
 	if d.DateDropped != nil && DateDropped(&e) {
 		d.DateDropped()
 	}
+	return slices.Concat([]Row{&entry}, Rows(receipts), Rows(placed(expected, topic, r))), nil
+}
+
+// placed sets where the record stands that expected money was made of.
+func placed(expected []Expected, topic string, r *kgo.Record) []Expected {
 	for i := range expected {
 		x := &expected[i]
 		x.SourceTopic, x.SourcePartition, x.SourceOffset, x.Version = topic, r.Partition, r.Offset, ExpectedVersion(r.Offset)
 	}
-	return slices.Concat([]Row{&entry}, Rows(receipts), Rows(expected)), nil
+	return expected
+}
+
+// ofBatch returns the money of lines of batches. Their events are no entries of the journal: the read model has them.
+func (d Decoder) ofBatch(topic string, r *kgo.Record) ([]Row, error) {
+	var e record.DisbursementEvent
+	if err := d.Codec.Decode(r.Value, &e); err != nil {
+		return nil, err
+	}
+	expected, err := PayoutsOf(&e)
+	return Rows(placed(expected, topic, r)), err
 }
 
 // ofStatement returns the line of a record of reconciliation.statements.

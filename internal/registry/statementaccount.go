@@ -74,7 +74,8 @@ type StatementAccount struct {
 	StatementAccountKey
 	Kind AccountKind
 	// Offer is that of the money that arrives, or one of those of the same operator; empty for
-	// a bank account.
+	// a bank account. Of an account from which people are paid it is the code of the payout
+	// account (PayoutAccount.Code), which is no offer's.
 	Offer string
 	// Fingerprint is that of a merchant account that was replaced; empty for the present one.
 	Fingerprint string
@@ -96,6 +97,12 @@ type StatementAccount struct {
 	BatchPattern string
 	// Columns is the layout of files of the profile csv; otherwise nil.
 	Columns *statements.Layout
+}
+
+// Payouts reports whether people are paid from the account.
+func (a StatementAccount) Payouts() bool {
+	_, offer := checkout.OfferChannel(a.Offer)
+	return a.Offer != "" && !offer
 }
 
 // Location returns the time zone of the account's days.
@@ -213,9 +220,10 @@ func (r *Registry) StatementAccounts(agencyID string, live bool) []StatementAcco
 	return r.current.Load().StatementAccounts(agencyID, live)
 }
 
-// StatementAccountOf returns the account on which the money of a collection arrives: the one
-// with the fingerprint of its merchant account, else the one for the present merchant account
-// of the offer's operator. It is false when the agency has no such account in the mode and currency.
+// StatementAccountOf returns the account on which the money of a collection arrives, or from which a payout account pays:
+// the one with the fingerprint of its merchant account, else the one for the present merchant account of the offer's
+// operator. offer may be the code of a payout account. It is false when the agency has no such account in the mode and
+// currency.
 func (r *Registry) StatementAccountOf(agencyID string, live bool, offer, currency, fingerprint string) (StatementAccount, bool) {
 	var present StatementAccount
 	for _, a := range r.StatementAccounts(agencyID, live) {
@@ -226,13 +234,22 @@ func (r *Registry) StatementAccountOf(agencyID string, live bool, offer, currenc
 		case a.Fingerprint == fingerprint:
 			return a, true
 		default:
-			named, ok := r.AccountOfCollection(agencyID, live, offer, fingerprint)
-			if ok && fingerprint != "" && connector.Is(named.Account, a.Fingerprint) {
+			if named, ok := r.paidFrom(a, fingerprint); ok && fingerprint != "" && connector.Is(named, a.Fingerprint) {
 				return a, true
 			}
 		}
 	}
 	return present, present.Code != ""
+}
+
+// paidFrom returns the merchant account or the payout account that money of a statement account names by its fingerprint.
+func (r *Registry) paidFrom(a StatementAccount, fingerprint string) (connector.Account, bool) {
+	if a.Payouts() {
+		p, ok := r.PayoutAccount(a.AgencyID, a.Live, a.Offer, fingerprint)
+		return p.Account, ok
+	}
+	m, ok := r.AccountOfCollection(a.AgencyID, a.Live, a.Offer, fingerprint)
+	return m.Account, ok
 }
 
 // StatementAccountEntry is an account as operators see it.

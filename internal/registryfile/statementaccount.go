@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quittance/checkout"
+	"quittance/internal/connector"
 	"quittance/internal/form"
 	"quittance/internal/registry"
 	"quittance/internal/statements"
@@ -42,12 +43,19 @@ func (o object) statementAccount(agencyID string, live bool) statementAccount {
 			o.fault("currency", "enum", "is not in the contract's list of currencies")
 		}
 	}
-	o.offerOf(&a)
+	if payouts := o.text("payouts", false); payouts != "" {
+		o.payoutsOf(&a, payouts)
+	} else {
+		o.offerOf(&a)
+	}
 	o.daysOf(&a)
 	if settles := o.slugOrNone("settles_to"); settles != "" {
 		a.SettlesTo = settles
-		if a.Kind == registry.AccountBank {
+		switch {
+		case a.Kind == registry.AccountBank:
 			o.fault("settles_to", "kind", "is not for a bank account: other accounts settle to it")
+		case a.Payouts():
+			o.fault("settles_to", "payouts", "is not for an account from which people are paid: its operator pays nothing out to a bank")
 		}
 	}
 	o.filesOf(&a)
@@ -60,6 +68,25 @@ func (o object) slugOrNone(field string) string {
 		return ""
 	}
 	return o.slug(field)
+}
+
+// payoutsOf reads from which payout account people are paid.
+func (o object) payoutsOf(a *registry.StatementAccount, code string) {
+	a.Offer, a.Fingerprint = code, o.text("fingerprint", false)
+	var codes []string
+	for _, t := range o.operators.Accounts(connector.PurposePayout) {
+		codes = append(codes, t.Name)
+	}
+	slices.Sort(codes)
+	switch {
+	case o.text("offer", false) != "":
+		o.fault("payouts", "together", "cannot stand beside offer: an account takes money or pays people")
+	case a.Kind != "" && a.Kind != registry.AccountOperator:
+		o.fault("payouts", "kind", "is only for an account of kind operator: leave it out")
+	case !slices.Contains(codes, code):
+		o.fault("payouts", "enum", "must be one of %s", strings.Join(codes, ", "))
+	}
+	o.fingerprintOf(a)
 }
 
 // offerOf reads whose money arrives on an account.
@@ -85,6 +112,11 @@ func (o object) offerOf(a *registry.StatementAccount) {
 	case channel != "" && (!known || of != channel):
 		o.fault("offer", "enum", "must be one of %s for an account of kind %s", strings.Join(offers, ", "), a.Kind)
 	}
+	o.fingerprintOf(a)
+}
+
+// fingerprintOf checks which account of a merchant an account is.
+func (o object) fingerprintOf(a *registry.StatementAccount) {
 	switch {
 	case a.Fingerprint == "":
 	case a.Kind != registry.AccountOperator && a.Kind != registry.AccountAcquirer:

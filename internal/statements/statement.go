@@ -151,7 +151,7 @@ type Line struct {
 	Reversal bool `json:"reversal,omitempty"`
 	// OperatorRef is the operator's reference of the payment.
 	OperatorRef string `json:"operator_ref,omitempty"`
-	// PaymentRef and NoticeRef are ours. Their checks hold.
+	// PaymentRef and NoticeRef are ours. Their checks hold. The PaymentRef of a payout is its payout_ref.
 	PaymentRef string `json:"payment_ref,omitempty"`
 	NoticeRef  string `json:"notice_ref,omitempty"`
 	// Batch is the settlement batch or the slip.

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/text/encoding/charmap"
 
 	"quittance/checkout"
+	"quittance/disbursement"
 	"quittance/money"
 )
 
@@ -49,8 +50,8 @@ func add(a, b int64) (sum int64, ok bool) {
 	return sum, (sum > a) == (b > 0)
 }
 
-// checkedRef reads a cell that is meant to hold a reference of ours. why says that it was a
-// payment_ref, and what has damaged it.
+// checkedRef reads a cell that is meant to hold a reference of ours: a payment_ref, a notice_ref, or the payout_ref of
+// money that was paid to somebody, which is a payment_ref here. why says that it was one, and what has damaged it.
 func checkedRef(cell string) (paymentRef, noticeRef, why string) {
 	cell = strings.TrimPrefix(strings.TrimSpace(cell), "'") // a spreadsheet's mark of a text
 	if scientific.MatchString(cell) {
@@ -59,6 +60,12 @@ func checkedRef(cell string) (paymentRef, noticeRef, why string) {
 	ref := checkout.Ungrouped(cell)
 	if noticePattern.MatchString(ref) {
 		return "", ref, ""
+	}
+	switch {
+	case disbursement.ValidPayoutRef(cell):
+		return cell, "", ""
+	case payoutPattern.MatchString(cell):
+		return "", "", "The payout reference fails its check characters."
 	}
 	if strings.Trim(ref, "0123456789") != "" || len(ref) < 14 || len(ref) > 17 {
 		return "", "", "" // some other reference
@@ -81,6 +88,8 @@ const mendReference = "Ask for the file as the operator makes it, and import it 
 var (
 	noticePattern = regexp.MustCompile(`^AV\d{14}$`)
 	noticeInText  = regexp.MustCompile(`\bAV\d{14}\b`)
+	payoutPattern = regexp.MustCompile(`^QD[0-9A-HJKMNP-TV-Z]{24}$`)
+	payoutInText  = regexp.MustCompile(`\bQD[0-9A-HJKMNP-TV-Z]{24}\b`)
 	// digitsInText finds 16 digits, also grouped by fours.
 	digitsInText = regexp.MustCompile(`\b\d{4}[ .\x{a0}-]?\d{4}[ .\x{a0}-]?\d{4}[ .\x{a0}-]?\d{4}\b`)
 )
@@ -103,6 +112,11 @@ func once(kept *string, ambiguous *bool, ref string) {
 func (f *found) text(text string, batch *regexp.Regexp) {
 	for _, digits := range digitsInText.FindAllString(text, -1) {
 		if ref := checkout.Ungrouped(digits); checkout.ValidPaymentRef(ref) {
+			once(&f.payment, &f.payments, ref)
+		}
+	}
+	for _, ref := range payoutInText.FindAllString(text, -1) {
+		if disbursement.ValidPayoutRef(ref) {
 			once(&f.payment, &f.payments, ref)
 		}
 	}

@@ -8,10 +8,11 @@ const (
 	SenderOperator = "operator"
 	SenderOffice   = "office"
 	SenderDisburse = "disburse"
+	SenderMatch    = "match"
 )
 
 // Senders returns all senders.
-func Senders() []string { return []string{SenderOperator, SenderOffice, SenderDisburse} }
+func Senders() []string { return []string{SenderOperator, SenderOffice, SenderDisburse, SenderMatch} }
 
 // sendersOf is the one table of who may send which command. A command that is not in it may be sent by nobody. What
 // releases money is signed by people besides, over the batch as it is: no sender alone can have a batch paid.
@@ -28,7 +29,11 @@ func sendersOf(do disbursement.Action) []string {
 		switch do.Source {
 		case disbursement.FromRequest, disbursement.FromEnquiry:
 			return []string{SenderDisburse}
-		case disbursement.FromCallback, disbursement.FromStatement: // nobody hears these words yet
+		case disbursement.FromStatement:
+			if do.Kind == disbursement.WordPaid || do.Kind == disbursement.WordReturned { // what a statement can say
+				return []string{SenderMatch}
+			}
+		case disbursement.FromCallback: // nobody hears these words yet
 		}
 	case disbursement.ERPSame: // nobody asks ERPs yet
 	case disbursement.Tick: // the processor's own

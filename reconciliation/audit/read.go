@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -132,7 +133,7 @@ func (b *Book) read(ctx context.Context, from Source) error {
 		return err
 	}
 	defer cl.Close()
-	adm, home := kadm.NewClient(cl), from.Topology.Partition(schemas.TopicEvents, b.tenant)
+	adm := kadm.NewClient(cl)
 	for _, t := range []struct {
 		topic string
 		take  func(*kgo.Record) error
@@ -146,6 +147,7 @@ func (b *Book) read(ctx context.Context, from Source) error {
 			}
 			return b.event(from.Codec, schemas.TopicCases, r)
 		}},
+		{schemas.Disbursement.Events, func(r *kgo.Record) error { return b.batch(from.Codec, r) }},
 		{schemas.TopicStatements, func(r *kgo.Record) error { return b.statement(from.Codec, r) }},
 		{schemas.TopicReconciliation, func(r *kgo.Record) error { return b.reconciliation(from.Codec, r) }},
 	} {
@@ -156,7 +158,7 @@ func (b *Book) read(ctx context.Context, from Source) error {
 		}
 		for p, span := range spans {
 			switch {
-			case t.topic == schemas.TopicEvents && p != home:
+			case slices.Contains(ofAgencies, t.topic) && p != from.Topology.Partition(t.topic, b.tenant):
 				delete(spans, p)
 			case span.From > 0:
 				return fmt.Errorf("%s, partition %d begins at %d: %w", name, p, span.From, ErrDeleted)
@@ -208,9 +210,28 @@ func (b *Book) event(codec *schemas.Codec, topic string, r *kgo.Record) error {
 	return nil
 }
 
+// ofAgencies are the topics that have all records of an agency in one partition.
+var ofAgencies = []string{schemas.TopicEvents, schemas.Disbursement.Events}
+
+// batch takes a record of disbursement.events: money that was paid to people.
+func (b *Book) batch(codec *schemas.Codec, r *kgo.Record) error {
+	var e record.DisbursementEvent
+	if err := codec.Decode(r.Value, &e); err != nil {
+		return err
+	}
+	expected, err := journal.PayoutsOf(&e)
+	if err != nil {
+		return err
+	}
+	for i := range expected {
+		b.expect(schemas.Disbursement.Events, r, &expected[i])
+	}
+	return nil
+}
+
 // expect takes a row of expected money.
 func (b *Book) expect(topic string, r *kgo.Record, x *journal.Expected) {
-	if x.TenantID != b.tenant && x.TenantID != "" || x.Livemode != b.live || x.Kind == journal.ExpectedUndecided {
+	if x.TenantID != b.tenant && x.TenantID != "" || x.Livemode != b.live || !journal.Counted(x.Kind) {
 		return
 	}
 	id := x.Row()

@@ -18,6 +18,8 @@ type source struct {
 	amount    int64
 	day       statement.Day
 	undecided bool
+	refused   bool
+	payout    bool
 	closed    bool
 	unequal   bool // its own operator says another sum
 }
@@ -168,7 +170,9 @@ func (b *board) name(stage Stage, find func(t int32) (naming, bool)) {
 	b.unfit(stage, others, rest)
 }
 
-func (b *board) free(s int32) bool { return !b.taken[s] && !b.sources[s].closed }
+func (b *board) free(s int32) bool {
+	return !b.taken[s] && !b.sources[s].closed && !b.sources[s].refused
+}
 
 // match takes a pair. A line that proves an undecided collection is a proposal.
 func (b *board) match(stage Stage, n naming, s int32) {
@@ -180,7 +184,11 @@ func (b *board) match(stage Stage, n naming, s int32) {
 	}
 	slices.Sort(m.NotTaken)
 	if b.sources[s].undecided {
-		b.result.Proposals = append(b.result.Proposals, Proposal{Match: m, Action: ActionApprove})
+		action := ActionApprove
+		if b.sources[s].payout {
+			action = ActionPaid
+		}
+		b.result.Proposals = append(b.result.Proposals, Proposal{Match: m, Action: action})
 		return
 	}
 	if b.result.Matches == nil {
@@ -269,17 +277,26 @@ func (b *board) unfitKind(sources, targets, others []int32, byTarget map[int32]n
 		}
 	}
 	named := slices.Concat(sources, others)
+	settled := func(t int32) bool {
+		return slices.ContainsFunc(others, func(s int32) bool { return b.fits(s, t) && !b.sources[s].refused })
+	}
 	for _, t := range targets {
 		line := &b.targets[t]
 		for _, s := range named {
 			source := &b.sources[s]
+			if source.payout {
+				if kind, reason, action := b.oddPayout(s, t); kind != "" && !settled(t) {
+					return kind, reason, action
+				}
+				continue
+			}
 			if source.amount > 0 && line.amount < 0 && (line.reversal || line.amount == -source.amount) {
 				return BreakReversedLine, "the operator took back what it had paid", ActionRefund
 			}
 		}
 	}
 	for _, t := range targets {
-		if slices.ContainsFunc(others, func(s int32) bool { return b.fits(s, t) }) {
+		if settled(t) {
 			return BreakDuplicateLine, "the receipt is settled already: by a line with a stronger reference, or for good", ActionExplain
 		}
 	}
@@ -296,6 +313,21 @@ func (b *board) unfitKind(sources, targets, others []int32, byTarget map[int32]n
 		}
 	}
 	return BreakAmount, "the amounts differ", ActionExplain
+}
+
+// oddPayout says what is wrong with a line that names a payout which was refused, or from which money came back; an empty kind for
+// another line.
+func (b *board) oddPayout(s, t int32) (BreakKind, string, Action) {
+	source, line := &b.sources[s], &b.targets[t]
+	switch {
+	case source.amount < 0 && line.amount == -source.amount && source.currency == line.currency && !source.refused:
+		return BreakReversedLine, "the money of a payout came back", ActionReturned
+	case source.amount < 0 && line.amount > 0:
+		return BreakReversedLine, "a part of the money of a payout came back", ActionExplain
+	case source.refused && b.fits(s, t):
+		return BreakUnmatchedLine, "the statement has a payout that its operator refused", ActionPaid
+	}
+	return "", "", ""
 }
 
 // reasonUnequal is why a payout of the right amount is no match.
@@ -348,7 +380,7 @@ type money struct {
 func (b *board) near(stage Stage, late statement.Day) {
 	byMoney := map[money][]int32{}
 	for s := range int32(len(b.sources)) { //nolint:gosec // bounded by the rows
-		if source := &b.sources[s]; b.free(s) && !source.undecided && !source.unequal {
+		if source := &b.sources[s]; b.free(s) && !source.undecided && !source.unequal && !source.payout {
 			key := money{source.amount, source.currency, source.day}
 			byMoney[key] = append(byMoney[key], s)
 		}

@@ -33,7 +33,7 @@ func (in Receipts) Run() (Result, error) {
 	byOperator, byOwn := newIndex(len(expected)), newIndex(len(expected))
 	for i, e := range expected {
 		ids[i] = e.ID
-		sources[i] = source{rows: ids[i : i+1 : i+1], amount: e.Amount, currency: e.Currency, day: statement.DayOf(e.At, in.Rules.Zone), undecided: e.Undecided, closed: e.Closed}
+		sources[i] = source{rows: ids[i : i+1 : i+1], amount: e.Amount, currency: e.Currency, day: statement.DayOf(e.At, in.Rules.Zone), undecided: e.Undecided, refused: e.Refused, payout: e.Payout, closed: e.Closed}
 		byOperator.add(e.OperatorRef, int32(i))
 		byOwn.add(e.PaymentRef, int32(i))
 		for _, ref := range e.NoticeRefs {
@@ -44,7 +44,7 @@ func (in Receipts) Run() (Result, error) {
 	for i, l := range lines {
 		targets[i] = target{
 			id: l.ID, amount: l.Amount, fee: l.Fee, currency: l.Currency, day: in.Rules.dayOf(l),
-			reversal: l.Reversal || l.Kind == statement.KindReversal, charge: l.Kind == statement.KindCharge, pairable: l.Kind != statement.KindCharge && !l.Reversal,
+			reversal: l.Reversal || l.Kind == statement.KindReversal, charge: l.Kind == statement.KindCharge, pairable: !l.Reversal && !slices.Contains(unpaired, l.Kind),
 		}
 	}
 	b := newBoard(in.Account, &in.Rules, in.Today, sources, targets)
@@ -76,8 +76,11 @@ func (in Receipts) Run() (Result, error) {
 
 func sameExpected(a, b *Expected) bool {
 	return a.At.Equal(b.At) && a.Amount == b.Amount && a.Currency == b.Currency && a.OperatorRef == b.OperatorRef && a.PaymentRef == b.PaymentRef &&
-		slices.Equal(a.NoticeRefs, b.NoticeRefs) && a.Undecided == b.Undecided && a.Closed == b.Closed
+		slices.Equal(a.NoticeRefs, b.NoticeRefs) && a.Undecided == b.Undecided && a.Refused == b.Refused && a.Payout == b.Payout && a.Closed == b.Closed
 }
+
+// unpaired are kinds of lines that are not found by amount and day.
+var unpaired = []statement.Kind{statement.KindCharge, statement.KindTransfer, statement.KindReturn}
 
 // ownSources returns what the payment_ref and the notice_ref of a line name. They contradict
 // each other if they name different sources.

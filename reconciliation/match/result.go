@@ -54,7 +54,10 @@ const (
 	ActionMatch   Action = "match"           // confirm the pair
 	ActionApprove Action = "decide_approved" // decide the undecided collection; the line is the evidence
 	ActionRefund  Action = "refund_request"  // the operator took the money back
-	ActionExplain Action = "explain"         // find out
+	// The two of payouts are told to the processor of batches, which asks the people of the batch.
+	ActionPaid     Action = "payout_paid"     // the statement shows a payout that nobody said was made
+	ActionReturned Action = "payout_returned" // the statement shows that the money of a payout came back
+	ActionExplain  Action = "explain"         // find out
 )
 
 // Proposal is a pair that a person must confirm.

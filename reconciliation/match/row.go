@@ -8,25 +8,30 @@ import (
 
 // RuleVersion numbers the rules of this package. Every result has it. A change of what
 // matches is a new version.
-const RuleVersion = 3
+const RuleVersion = 4
 
-// Expected is money that the service says was received: a collection with its items and
-// fee, or a reversal or refund with a negative amount. Its account is that of the run.
+// Expected is money that the service says was moved: a collection with its items and fee; or,
+// with a negative amount, a reversal, a refund or a payout. Its account is that of the run.
 type Expected struct {
 	// ID is unique among all expected money and lines.
 	ID string
 	// At is when the operator approved it.
 	At time.Time
-	// Amount is gross, in minor units of Currency: what the citizen paid.
+	// Amount is gross, in minor units of Currency: what the citizen paid, or what a payee got.
 	Amount   int64
 	Currency string
 	// OperatorRef, PaymentRef and NoticeRefs may be empty.
 	OperatorRef string
 	PaymentRef  string
 	NoticeRefs  []string
-	// Undecided is a collection whose outcome the operator has not told. A line that proves it
-	// proposes the decision.
+	// Undecided is a collection or a payout whose outcome the operator has not told. A line that
+	// proves it proposes the decision.
 	Undecided bool
+	// Refused is a payout that paid nobody, by the word of its operator: no line may prove it.
+	Refused bool
+	// Payout is money that was paid to somebody, or came back from there. Only a reference finds its
+	// line: salaries repeat the same amounts on the same day.
+	Payout bool
 	// Closed says that it is settled for good: people matched or explained it, or a closed period
 	// has its match.
 	Closed bool

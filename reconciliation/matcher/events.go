@@ -14,7 +14,6 @@ import (
 	"quittance/internal/journal"
 	"quittance/internal/registry"
 	"quittance/reconciliation/match"
-	"quittance/schemas"
 	"quittance/schemas/record"
 	"quittance/statement"
 )
@@ -245,7 +244,7 @@ func (r *run) stillOpen(result match.Result, sums map[string]*record.DayTotal) {
 		}
 	}
 	for id, e := range expected.others() {
-		if !e.Undecided {
+		if !e.Undecided && !e.Refused {
 			source(id, e.Amount)
 		}
 	}
@@ -310,7 +309,7 @@ func (r *run) sum(ctx context.Context, sums map[string]*record.DayTotal) error {
 // that add up to nothing.
 func (r *run) sumExpected(days []string) (string, []any) {
 	return `SELECT toString(local_date) AS day, sum(if(withdrawn, -1, 1)), sum(gross), sum(fee) FROM expected_money FINAL
-		WHERE tenant_id IN (?, '') AND livemode = ? AND currency = ? AND kind != 'undecided' AND ` + r.owned() + " AND " + r.below(schemas.TopicEvents, schemas.TopicCases) +
+		WHERE tenant_id IN (?, '') AND livemode = ? AND currency = ? AND NOT ` + journal.UncountedSQL + " AND " + r.owned() + " AND " + r.below(moneyTopics...) +
 		" AND " + in("local_date", "toDate", days) + " GROUP BY day", []any{r.account.AgencyID, r.account.Live, r.account.Currency}
 }
 

@@ -43,6 +43,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"quittance/checkout"
+	"quittance/internal/commands"
 	"quittance/internal/kafka"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -87,6 +88,8 @@ type Config struct {
 	Keys *secret.Keys
 	// Verify verifies the signatures of what people agreed on, and the rows of people and passkeys.
 	Verify *secret.Keys
+	// Words signs what statements say of payouts to the processor of batches. Sheet needs none.
+	Words commands.Signer
 	// Every is the time between two looks for accounts to run; 5 s when zero.
 	Every time.Duration
 	// Kept is told after each run how many bytes the matcher keeps for later runs.

@@ -147,9 +147,9 @@ func (p *period) chainRows(ctx context.Context, entries map[string]hops) ([]chai
 
 // chainEntries reads entries of expected money, by row.
 func (p *period) chainEntries(ctx context.Context, which map[string]hops, days []string) (map[string]*chain.Entry, error) {
-	below := p.offsets(p.run.before, "<", []string{schemas.TopicEvents, schemas.TopicCases})
+	below := p.offsets(p.run.before, "<", moneyTopics)
 	rows, err := p.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_date), toString(entry_id), withdrawn, toString(state), session_id, operator_ref, toString(currency), gross, due_refs, transaction_ids, amounts
-		FROM expected_money FINAL WHERE tenant_id IN (?, '') AND livemode = ? AND kind != 'undecided' AND (NOT withdrawn OR `+below+") AND "+in("local_date", "toDate", days), p.account.AgencyID, p.account.Live)
+		FROM expected_money FINAL WHERE tenant_id IN (?, '') AND livemode = ? AND NOT `+journal.UncountedSQL+` AND (NOT withdrawn OR `+below+") AND "+in("local_date", "toDate", days), p.account.AgencyID, p.account.Live)
 	if err != nil {
 		return nil, fmt.Errorf("reading the money of a close: %w", err)
 	}

@@ -181,7 +181,7 @@ func (w *world) stands(f journal.Finding) bool {
 // undecided reports whether a row of the finding is a collection that its operator has not decided: no
 // money that a match could count.
 func (w *world) undecided(f journal.Finding) bool {
-	return slices.ContainsFunc(f.Sources, func(id string) bool { e := w.expected.get(id); return e != nil && e.Undecided })
+	return slices.ContainsFunc(f.Sources, func(id string) bool { e := w.expected.get(id); return e != nil && (e.Undecided || e.Refused) })
 }
 
 // frozen reports whether a match never changes: people made it, its period is closed, or a line of it is

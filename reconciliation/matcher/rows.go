@@ -326,6 +326,9 @@ func (r *run) arrives(p pair) bool {
 	a := r.account
 	offer := p.offer
 	if offer == "" {
+		if a.Payouts() { // nobody reports a payout that no batch has
+			return false
+		}
 		if _, known := r.cfg.Registry.AccountOfCollection(a.AgencyID, a.Live, a.Offer, p.account); !known || p.account == "" || a.Offer == "" {
 			return false
 		}
@@ -387,13 +390,13 @@ func (r *run) readExpectedByID(ctx context.Context, ids []string) error {
 // ofExpected returns the condition of expected money of the account of the run that is below the
 // watermarks, and its arguments.
 func (r *run) ofExpected() (string, []any) {
-	return "tenant_id IN (?, '') AND livemode = ? AND currency = ? AND " + r.owned() + " AND " + r.below(schemas.TopicEvents, schemas.TopicCases), []any{r.account.AgencyID, r.account.Live, r.account.Currency}
+	return "tenant_id IN (?, '') AND livemode = ? AND currency = ? AND " + r.owned() + " AND " + r.below(moneyTopics...), []any{r.account.AgencyID, r.account.Live, r.account.Currency}
 }
 
 // scanExpected reads expected money that fulfils a condition.
 func (r *run) scanExpected(ctx context.Context, unread, which string) error {
 	of, args := r.ofExpected()
-	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_date), toString(entry_id), withdrawn, kind = 'undecided', approved_at, gross, toString(currency),
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_date), toString(entry_id), withdrawn, toString(kind), approved_at, gross, toString(currency),
 			operator_ref, payment_ref, notice_refs, `+unread+`
 		FROM expected_money FINAL WHERE `+of+" AND "+which, args...)
 	if err != nil {
@@ -404,12 +407,14 @@ func (r *run) scanExpected(ctx context.Context, unread, which string) error {
 	for rows.Next() {
 		var day, entry string
 		var e match.Expected
-		var withdrawn, undecided, fresh uint8
-		if err := rows.Scan(&day, &entry, scanBool{&withdrawn}, scanBool{&undecided}, &e.At, &e.Amount, &e.Currency, &e.OperatorRef, &e.PaymentRef, &e.NoticeRefs, scanBool{&fresh}); err != nil {
+		var kind string
+		var withdrawn, fresh uint8
+		if err := rows.Scan(&day, &entry, scanBool{&withdrawn}, &kind, &e.At, &e.Amount, &e.Currency, &e.OperatorRef, &e.PaymentRef, &e.NoticeRefs, scanBool{&fresh}); err != nil {
 			return fmt.Errorf("reading expected money: %w", err)
 		}
 		e.Currency = one.of(e.Currency)
-		e.ID, e.Undecided = journal.ExpectedRow(day, entry), undecided != 0
+		e.ID, e.Undecided, e.Refused = journal.ExpectedRow(day, entry), kind == journal.ExpectedUndecided, kind == journal.ExpectedRefused
+		e.Payout = r.account.Payouts()
 		if fresh != 0 {
 			r.isNew(e.ID, e.Refs())
 		}
@@ -597,7 +602,7 @@ func (r *run) countsColumn() string {
 func (r *run) below(topics ...string) string { return r.offsets(r.marks, "<", topics) }
 
 // moneyTopics are the topics that expected money comes from.
-var moneyTopics = []string{schemas.TopicEvents, schemas.TopicCases}
+var moneyTopics = []string{schemas.TopicEvents, schemas.TopicCases, schemas.Disbursement.Events}
 
 // unreadMoney returns the condition that no earlier run has read a row of expected money of the account.
 func (r *run) unreadMoney() string {

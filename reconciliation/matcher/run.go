@@ -183,6 +183,7 @@ func (r *run) sources() map[string][]int32 {
 	return map[string][]int32{
 		schemas.TopicEvents:         {r.cfg.Topology.Partition(schemas.TopicEvents, r.account.AgencyID)},
 		schemas.TopicCases:          {0},
+		schemas.Disbursement.Events: {r.cfg.Topology.Partition(schemas.Disbursement.Events, r.account.AgencyID)},
 		schemas.TopicStatements:     of(schemas.TopicStatements),
 		schemas.TopicReconciliation: of(schemas.TopicReconciliation),
 	}
@@ -538,21 +539,25 @@ func (r *run) write(ctx context.Context, result match.Result) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
+	words, err := r.words(ctx, changes)
+	if err != nil {
+		return Summary{}, err
+	}
 	out := Summary{RunID: r.id, marks: r.marks, Rows: r.world.size(), Changes: changes, Agreed: len(r.agreed)}
 	r.world.expected, r.world.settles, r.world.lines = nil, nil, nil // for the collector: the findings name rows by their ids
 	if changes.Empty() && len(totals) == 0 && r.world.news == 0 && len(r.agreed)+len(r.again) == 0 && r.lastDay == r.today && !r.first {
 		return out, nil
 	}
-	if err := r.commit(ctx, r.records(changes, totals, horizon, out.Rows)); err != nil {
+	if err := r.commit(ctx, r.records(changes, totals, horizon, out.Rows), words...); err != nil {
 		return out, err
 	}
 	out.Written = true
 	return out, nil
 }
 
-// commit writes records in one transaction. After an error nothing was written, unless the broker
+// commit writes records, and words of statements to the processor of batches, in one transaction. After an error nothing was written, unless the broker
 // did not confirm the end.
-func (r *run) commit(ctx context.Context, records iter.Seq[record.Record]) error {
+func (r *run) commit(ctx context.Context, records iter.Seq[record.Record], words ...*kgo.Record) error {
 	if _, err := r.whole(ctx, kadm.NewClient(r.client)); err != nil { // restored while the run read it
 		return err
 	}
@@ -567,6 +572,9 @@ func (r *run) commit(ctx context.Context, records iter.Seq[record.Record]) error
 			return errors.Join(err, r.abort(ctx))
 		}
 		r.client.Produce(ctx, &kgo.Record{Topic: topic, Partition: partition, Key: []byte(keyOf(r.account.StatementAccountKey)), Value: value}, promise.Promise())
+	}
+	for _, word := range words {
+		r.client.Produce(ctx, word, promise.Promise())
 	}
 	if err := promise.Err(); err != nil {
 		return errors.Join(fmt.Errorf("writing a run: %w", err), r.abort(ctx))

@@ -330,9 +330,9 @@ func (p *period) readExpectedOf(ctx context.Context, which string, into map[stri
 	}
 	all := which == ""
 	if all {
-		which = "kind != 'undecided' AND " + p.fresh("local_date", p.knownMoney())
+		which = "NOT " + journal.UncountedSQL + " AND " + p.fresh("local_date", p.knownMoney())
 	}
-	rows, err := p.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_date), toString(entry_id), withdrawn, kind = 'undecided', gross FROM expected_money FINAL
+	rows, err := p.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_date), toString(entry_id), withdrawn, `+journal.UncountedSQL+`, gross FROM expected_money FINAL
 		WHERE tenant_id IN (?, '') AND livemode = ? AND currency = ? AND `+p.owned()+" AND "+p.offsets(p.run.before, "<", moneyTopics)+" AND "+which,
 		p.account.AgencyID, p.account.Live, p.account.Currency)
 	if err != nil {
@@ -342,13 +342,13 @@ func (p *period) readExpectedOf(ctx context.Context, which string, into map[stri
 	withdrawn := map[string]int64{}
 	for rows.Next() {
 		var day, entry string
-		var gone, undecided uint8
+		var gone, uncounted uint8
 		var gross int64
-		if err := rows.Scan(&day, &entry, scanBool{&gone}, scanBool{&undecided}, &gross); err != nil {
+		if err := rows.Scan(&day, &entry, scanBool{&gone}, scanBool{&uncounted}, &gross); err != nil {
 			return fmt.Errorf("reading the expected money of a period: %w", err)
 		}
 		switch id := journal.ExpectedRow(day, entry); {
-		case undecided != 0:
+		case uncounted != 0:
 			p.sources.moneyless[id] = true
 		case gone != 0:
 			withdrawn[id] = gross

@@ -12,6 +12,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"quittance/internal/cases"
+	"quittance/internal/commands"
 	"quittance/internal/comparison"
 	"quittance/internal/deliveries"
 	"quittance/internal/disbursements"
@@ -33,8 +34,8 @@ func matchRole() Role {
 		Kind: KindSink, Name: "match", Short: "matches payments with lines of statements",
 		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedClickHouse}, Keys: slices.Concat(seals(registry.LabelReports), uses(secret.PurposeSign, []string{journal.LabelCloses}), verifies(secret.LabelDecisions, secret.LabelOfficeDecisions), outcomeKeys(), macs(secret.LabelCaseEvents)),
 		Access: Access{
-			Reads:  append(append(journal.Topics(), sinkcases.PoisonTopics()...), schemas.Disbursement.Events),
-			Writes: []string{schemas.TopicReconciliation}, Describes: []string{sinkjournal.Group}, Transacts: matcher.TransactionalIDs,
+			Reads:  append(journal.Topics(), sinkcases.PoisonTopics()...),
+			Writes: []string{schemas.TopicReconciliation, schemas.Disbursement.Commands}, Describes: []string{sinkjournal.Group}, Transacts: matcher.TransactionalIDs,
 		},
 		Databases: Databases{
 			Rows: rows(registryRead, sessionsRead, may("select", "cases", "decisions", "statement_exits", "statement_imports", "statement_withdrawals"),
@@ -71,6 +72,10 @@ func (b *Base) match() error {
 	if err != nil {
 		return err
 	}
+	words, err := commands.NewSigner(b.Keys, matchRole().Name)
+	if err != nil {
+		return err
+	}
 	if err := add(b, "verification", verify.New, verify.Config{
 		Kafka: b.KafkaConfig(), Decoder: journal.Decoder{Codec: b.Codec, Prefix: b.KafkaConfig().Prefix, Outcomes: outcomes, Cases: believed}, Store: journal.NewStore(conn), Everything: b.Options.Clock != nil,
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
@@ -85,7 +90,7 @@ func (b *Base) match() error {
 	}
 	return add(b, "match", matcher.New, matcher.Config{
 		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, ClickHouse: conn, Pool: b.Pool,
-		Registry: b.Registry, JournalGroup: sinkjournal.Group, Keys: b.Keys, Verify: b.Keys, Now: b.Now, Log: b.Log, Metrics: b.Metrics, Kept: keepMatch,
+		Registry: b.Registry, JournalGroup: sinkjournal.Group, Keys: b.Keys, Verify: b.Keys, Words: words, Now: b.Now, Log: b.Log, Metrics: b.Metrics, Kept: keepMatch,
 	})
 }
 

@@ -42,7 +42,7 @@ FROM
         AND toStartOfMonth(e.local_date) = toStartOfMonth({month:Date})
         AND ({agency:String} = ''
             OR e.tenant_id IN (SELECT a.tenant_id FROM agencies AS a WHERE a.slug = {agency:String}))
-        AND e.kind != 'undecided'
+        AND e.kind NOT IN ('undecided', 'refused')
         AND concat(e.tenant_id, '/', e.currency, '/', e.offer_id, '/', e.account) NOT IN
         (
             SELECT arrayJoin(argMax(r.money_of, r.source_offset))

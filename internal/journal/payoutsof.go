@@ -1,0 +1,170 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"quittance/disbursement"
+	"quittance/schemas/mapping/batches"
+	"quittance/schemas/record"
+)
+
+// PayoutsOf returns the money of lines of batches that an event tells of, without its position; none for events that tell
+// of none. Each attempt to pay a line is an entry of its own, since it has a reference of its own. An event that lacks what
+// a row needs is an error that wraps ErrInvalidEntry.
+func PayoutsOf(r *record.DisbursementEvent) ([]Expected, error) {
+	var of func(p payout) []Expected
+	switch disbursement.EventType(r.Type) {
+	case disbursement.EventLinePaid:
+		of = func(p payout) []Expected { return p.decided(p.paid(p.line.PaidBy, p.at)) }
+	case disbursement.EventLineRefused, disbursement.EventLineUnsent:
+		of = func(p payout) []Expected { return p.decided(p.refused(p.line.Attempt)) }
+	case disbursement.EventLinesCancel:
+		if r.Detail[disbursement.DetailWord] == "" {
+			return nil, nil // lines that were not sent
+		}
+		of = func(p payout) []Expected { return p.decided(p.refused(p.line.Attempt)) }
+	case disbursement.EventLineReturned:
+		of = func(p payout) []Expected { return []Expected{p.returned(p.line.Amount, "")} }
+	case disbursement.EventLinePart:
+		amount, err := strconv.ParseInt(r.Detail[disbursement.DetailReported], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s %s has no amount", ErrInvalidEntry, r.Type, r.ID)
+		}
+		of = func(p payout) []Expected {
+			return []Expected{p.returned(amount, r.Detail[disbursement.DetailCurrency])}
+		}
+	case disbursement.EventCaseOpened:
+		if r.Detail[disbursement.DetailCase] != string(disbursement.CaseUndecided) {
+			return nil, nil
+		}
+		of = func(p payout) []Expected { return []Expected{p.undecided()} }
+	case disbursement.EventLineSettled:
+		of = payout.settled
+	default:
+		return nil, nil
+	}
+	if r.Batch == nil {
+		return nil, fmt.Errorf("%w: %s %s has no batch", ErrInvalidEntry, r.Type, r.ID)
+	}
+	b := batches.ToBatch(r.Batch)
+	var out []Expected
+	for i := range r.Lines {
+		p := payout{batch: b, line: batches.ToLine(&r.Lines[i]), at: r.At, event: r.ID, detail: r.Detail}
+		if p.line.Account < 0 || p.line.Account >= len(b.Accounts) {
+			return nil, fmt.Errorf("%w: %s %s names an account that its batch does not have", ErrInvalidEntry, r.Type, r.ID)
+		}
+		out = append(out, of(p)...)
+	}
+	return out, nil
+}
+
+// payout is a line after an event.
+type payout struct {
+	batch  disbursement.Batch
+	line   disbursement.Line
+	at     time.Time
+	event  string
+	detail map[string]string
+}
+
+// entry returns the entry of an attempt. of tells it apart from others of its kind and attempt.
+func (p payout) entry(kind ExpectedKind, state ExpectedState, attempt int, at time.Time, amount int64, of ...string) Expected {
+	account := p.batch.Accounts[p.line.Account]
+	name := PayoutName(p.line.LineKey, attempt)
+	return Expected{
+		ID: ExpectedID(kind, append([]string{name}, of...)...), Kind: kind, State: state, ApprovedAt: at, LocalDate: localDate(at), OccurredAt: p.at,
+		TenantID: p.batch.TenantID, Livemode: p.batch.Live, OfferID: account.Code, Account: account.Fingerprint,
+		SessionID: p.batch.ID, OrderID: p.line.Ref, CollectionID: name, PaymentRef: disbursement.NewAttemptID(p.line.Batch, p.line.Position, attempt).PayoutRef(),
+		NoticeRefs: []string{}, Currency: p.batch.Currency, Gross: amount, DueRefs: []string{}, TransactionIDs: []string{}, Amounts: []int64{},
+	}
+}
+
+func (p payout) paid(attempt int, at time.Time) Expected {
+	out := p.entry(ExpectedPaidOut, ExpectedPaid, attempt, at, -p.line.Amount)
+	if attempt == p.line.Attempt {
+		out.OperatorRef = p.line.OperatorRef
+	}
+	return out
+}
+
+func (p payout) refused(attempt int) Expected {
+	return p.entry(ExpectedRefused, ExpectedRefused, attempt, p.at, -p.line.Amount)
+}
+
+// returned returns the entry of money that came back. Parts may come back several times.
+func (p payout) returned(amount int64, currency string) Expected {
+	out := p.entry(ExpectedReturned, ExpectedReversed, p.line.PaidBy, p.at, amount)
+	if currency != "" { // a part
+		out.ID = ExpectedID(ExpectedReturned, out.CollectionID, p.event)
+		out.Currency, out.Reference = currency, p.detail[disbursement.DetailReference]
+	}
+	return out
+}
+
+// undecided returns the entry of the last attempt, about which nobody knows whether it paid.
+func (p payout) undecided() Expected {
+	return p.entry(ExpectedUndecided, ExpectedSent, p.line.Attempt, p.line.SentAt, -p.line.Amount)
+}
+
+// decided returns an entry, and before it the row that withdraws that of the undecided attempt. An attempt that was
+// decided before the time after which a case opens has none.
+func (p payout) decided(with ...Expected) []Expected {
+	if p.at.Before(p.line.SentAt.Add(disbursement.UndecidedAfter)) {
+		return with
+	}
+	return append([]Expected{p.undecided().Withdraw(withdrawnDecided)}, with...)
+}
+
+// settled returns the rows of a line about which two people have decided. What they decide may contradict what was known.
+func (p payout) settled() (out []Expected) {
+	was := disbursement.LineStatus(p.detail[disbursement.DetailWas])
+	before, _ := strconv.Atoi(p.detail[disbursement.DetailPaidBy]) // absent: no attempt had paid
+	now := p.line.PaidBy
+	if was == disbursement.LineSent && !p.line.Out {
+		out = p.decided()
+	}
+	if before == now {
+		if now == 0 && was == disbursement.LineSent {
+			out = append(out, p.refused(p.line.Attempt))
+		}
+		return out
+	}
+	if before != 0 {
+		at, err := time.Parse(time.RFC3339Nano, p.detail[disbursement.DetailPaidAt])
+		if err == nil {
+			out = append(out, p.paid(before, at).Withdraw(withdrawnDecided), p.refused(before))
+		}
+	}
+	if now != 0 {
+		out = append(out, p.paid(now, p.at))
+	}
+	return out
+}
+
+// PayoutName returns the name of an attempt to pay a line in the column collection_id.
+func PayoutName(line disbursement.LineKey, attempt int) string {
+	return fmt.Sprintf("%s/%d/%d", line.Batch, line.Position, attempt)
+}
+
+// errPayoutName is the error of ParsePayoutName.
+var errPayoutName = errors.New("this names no attempt to pay a line")
+
+// ParsePayoutName returns the line and the attempt that a name has.
+func ParsePayoutName(name string) (line disbursement.LineKey, attempt int, err error) {
+	parts := strings.Split(name, "/")
+	if len(parts) != 3 {
+		return line, 0, errPayoutName
+	}
+	line.Batch = parts[0]
+	if line.Position, err = strconv.Atoi(parts[1]); err == nil {
+		attempt, err = strconv.Atoi(parts[2])
+	}
+	if err != nil {
+		return line, 0, errors.Join(errPayoutName, err)
+	}
+	return line, attempt, nil
+}
