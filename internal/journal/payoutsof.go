@@ -83,8 +83,10 @@ func (p payout) entry(kind ExpectedKind, state ExpectedState, attempt int, at ti
 	}
 }
 
+// paid returns the entry of an attempt that paid at a time. People may take it back, and decide once more that it paid: then it
+// is another entry, because one that was withdrawn stays so.
 func (p payout) paid(attempt int, at time.Time) Expected {
-	out := p.entry(ExpectedPaidOut, ExpectedPaid, attempt, at, -p.line.Amount)
+	out := p.entry(ExpectedPaidOut, ExpectedPaid, attempt, at, -p.line.Amount, stamp(at))
 	if attempt == p.line.Attempt {
 		out.OperatorRef = p.line.OperatorRef
 	}
@@ -92,8 +94,10 @@ func (p payout) paid(attempt int, at time.Time) Expected {
 }
 
 func (p payout) refused(attempt int) Expected {
-	return p.entry(ExpectedRefused, ExpectedRefused, attempt, p.at, -p.line.Amount)
+	return p.entry(ExpectedRefused, ExpectedRefused, attempt, p.at, -p.line.Amount, stamp(p.at))
 }
+
+func stamp(at time.Time) string { return strconv.FormatInt(at.UnixMilli(), 10) }
 
 // returned returns the entry of money that came back. Parts may come back several times.
 func (p payout) returned(amount int64, currency string) Expected {

@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,6 +27,9 @@ var actions = map[string][]disbursement.Action{
 		disbursement.Word{Source: disbursement.FromEnquiry},
 		disbursement.Word{Source: disbursement.FromCallback},
 		disbursement.Word{Source: disbursement.FromStatement},
+		disbursement.Word{Source: disbursement.FromStatement, Kind: disbursement.WordPaid},
+		disbursement.Word{Source: disbursement.FromStatement, Kind: disbursement.WordReturned},
+		disbursement.Word{Source: disbursement.FromStatement, Kind: disbursement.WordRefused},
 		disbursement.Word{},
 	},
 	"SetPolicy": {disbursement.SetPolicy{}}, "Enrol": {disbursement.Enrol{}}, "Revoke": {disbursement.Revoke{}}, "Tick": {disbursement.Tick{}},
@@ -36,6 +40,7 @@ var sends = map[string][]string{
 	"operator": {"Open", "AddLines", "Seal", "Discard", "Recall", "SetHold", "Stop", "Retry", "Cancel", "Acknowledge", "SetPolicy", "Enrol", "Revoke"},
 	"office":   {"Open", "AddLines", "Seal", "Discard", "Approve", "Reject", "Release", "Lift", "Settle", "Recall", "SetHold", "Stop", "Retry", "Cancel", "Acknowledge", "SetPolicy", "Enrol", "Revoke"},
 	"disburse": {"Word request", "Word enquiry"},
+	"match":    {"Word statement paid", "Word statement returned"},
 }
 
 // Every sender and every command: each cell of the table.
@@ -72,7 +77,7 @@ func TestEachSenderSendsItsCommandsOnly(t *testing.T) {
 			for _, do := range all {
 				name := kind
 				if w, ok := do.(disbursement.Word); ok {
-					name += " " + string(w.Source)
+					name = strings.TrimSpace(name + " " + string(w.Source) + " " + string(w.Kind))
 				}
 				want := slices.Contains(sends[from], name)
 				if got := g.Allows(from, do) == nil; got != want && from != "" {

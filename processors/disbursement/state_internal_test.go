@@ -19,6 +19,7 @@ import (
 	"quittance/disbursement"
 	"quittance/disbursement/digest"
 	"quittance/internal/commands"
+	"quittance/internal/journal"
 	"quittance/internal/secret"
 	"quittance/processors/entry"
 	"quittance/schemas"
@@ -226,6 +227,10 @@ type twin struct {
 	tx  *entries
 	m   model
 	now time.Time
+	// money are the rows of expected money that the events make, by the entry, and offset that of the last event.
+	money  map[string]journal.Expected
+	offset int64
+	seen   map[string]int // kinds and states
 }
 
 func (x *twin) decide(cmd disbursement.Command) disbursement.Answer {
@@ -247,7 +252,109 @@ func (x *twin) decide(cmd disbursement.Command) disbursement.Answer {
 		x.t.Fatalf("%T: %v", cmd.Do, err)
 	}
 	x.told(d)
+	x.expect()
 	return *d.Answer
+}
+
+// expect makes expected money of the events that were emitted, as the sink journal does, and fails unless it is what the lines
+// say: each line that is paid was paid out once, each that came back came back once, and nothing else counts. The one exception is
+// a line that came back and of which people say that it was never paid: both sums stand, and people match them by hand.
+func (x *twin) expect() {
+	for _, r := range x.tx.emitted {
+		if r.Topic != schemas.Disbursement.Events {
+			continue
+		}
+		var e record.DisbursementEvent
+		if err := x.p.codec.Decode(r.Value, &e); err != nil {
+			x.t.Fatal(err)
+		}
+		rows, err := journal.PayoutsOf(&e)
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		for i := range rows {
+			x.row(&rows[i])
+		}
+	}
+	x.tx.emitted = nil
+	x.counted()
+}
+
+// row takes a row of expected money.
+func (x *twin) row(e *journal.Expected) {
+	x.offset++
+	e.SourceTopic, e.SourceOffset, e.Version = schemas.Disbursement.Events, x.offset, journal.ExpectedVersion(x.offset)
+	if err := e.Validate(); err != nil {
+		x.t.Fatal(err)
+	}
+	before, known := x.money[e.Row()]
+	switch {
+	case !e.Withdrawn && known && e.Kind == journal.ExpectedUndecided: // its case was opened again, after one of another kind
+	case !e.Withdrawn && known:
+		x.t.Errorf("%s %s of %s is there twice", e.Kind, e.ID, e.CollectionID)
+	case e.Withdrawn && known && before.Gross != -e.Gross:
+		x.t.Errorf("%s %s of %s has %d and is withdrawn with %d", e.Kind, e.ID, e.CollectionID, before.Gross, e.Gross)
+	case e.Withdrawn:
+		delete(x.money, e.Row())
+		if known {
+			x.seen["withdrawn "+e.Kind]++
+		} else if e.Kind != journal.ExpectedUndecided {
+			x.t.Errorf("%s %s of %s is withdrawn and was never there", e.Kind, e.ID, e.CollectionID)
+		}
+	default:
+		x.money[e.Row()] = *e
+		x.seen[e.Kind]++
+	}
+}
+
+// counted compares the money that counts with the lines.
+func (x *twin) counted() {
+	type sums struct{ paid, returned int64 }
+	got, want := map[string]sums{}, map[string]sums{}
+	open := map[string]int{}
+	for _, e := range x.money {
+		line, attempt, err := journal.ParsePayoutName(e.CollectionID)
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		if ref := disbursement.NewAttemptID(line.Batch, line.Position, attempt).PayoutRef(); ref != e.PaymentRef || !disbursement.ValidPayoutRef(ref) {
+			x.t.Errorf("%s has the reference %s", e.CollectionID, e.PaymentRef)
+		}
+		of := fmt.Sprintf("%s/%d", line.Batch, line.Position)
+		s := got[of]
+		switch e.Kind {
+		case journal.ExpectedPaidOut:
+			s.paid -= e.Gross
+		case journal.ExpectedReturned:
+			if e.Gross == x.m.d.Lines[line].Amount { // not a part
+				s.returned += e.Gross
+			}
+		case journal.ExpectedUndecided:
+			open[of]++
+		}
+		if journal.Counted(e.Kind) {
+			got[of] = s
+		}
+	}
+	for key, l := range x.m.d.Lines {
+		of := fmt.Sprintf("%s/%d", key.Batch, key.Position)
+		switch l.Status {
+		case disbursement.LinePaid:
+			want[of] = sums{paid: l.Amount}
+		case disbursement.LineReturned:
+			want[of] = sums{paid: l.Amount, returned: l.Amount}
+		default:
+			if s := got[of]; l.Settled > 0 && s.returned != 0 && s.paid == s.returned {
+				continue // as said above
+			}
+		}
+		if got[of] != want[of] {
+			x.t.Errorf("line %s is %s, of %d: its expected money is %+v", of, l.Status, l.Amount, got[of])
+		}
+		if l.Case == disbursement.CaseUndecided && open[of] == 0 || l.Status != disbursement.LineSent && !l.Out && open[of] > 0 {
+			x.t.Errorf("line %s is %s with the case %q, and has %d undecided attempts in the journal", of, l.Status, l.Case, open[of])
+		}
+	}
 }
 
 // travel encodes and decodes a command, as Kafka does.
@@ -329,9 +436,11 @@ func (x *twin) tick() {
 				x.t.Fatal(err)
 			}
 			x.m.take(d)
+			x.tx.emitted = nil
 			if err := x.p.tick(x.tx, []byte(key), x.now); err != nil {
 				x.t.Fatal(err)
 			}
+			x.expect()
 		}
 	}
 }
@@ -374,7 +483,7 @@ func (x *twin) step(id string) {
 		disbursement.Tick{},
 	}).Draw(x.t, "step")
 	// Most steps follow the lifecycle, so that lines are sent and answered.
-	if known && rapid.IntRange(0, 2).Draw(x.t, "follow") > 0 {
+	if known && rapid.IntRange(0, 5).Draw(x.t, "follow") > 0 {
 		switch {
 		case b.Status == disbursement.StatusDraft && b.Count < 3:
 			do = disbursement.AddLines{ImportID: "i", Position: b.Count, Lines: []disbursement.NewLine{payroll.Line(fmt.Sprintf("%s-%06d", id, b.Count), "airtel", "", int64(10+n))}}
@@ -392,11 +501,28 @@ func (x *twin) step(id string) {
 			}
 			do = disbursement.Word{
 				Position: n % b.Count, Attempt: max(l.Attempt, 1), Try: l.Try, Source: rapid.SampledFrom([]disbursement.WordSource{disbursement.FromRequest, disbursement.FromEnquiry}).Draw(x.t, "source"),
-				Kind: kind, Amount: l.Amount, Currency: "XAF", Code: "code",
+				Kind: kind, Amount: l.Amount, Currency: "XAF", Code: "code", Unproven: rapid.Bool().Draw(x.t, "unproven"),
 			}
 		}
 	}
+	if known && b.Count > 0 && rapid.IntRange(0, 3).Draw(x.t, "statement") == 0 {
+		do = x.late(b, n%b.Count)
+	}
 	x.decide(disbursement.Command{Batch: id, Do: do})
+}
+
+// late is what becomes of a line after the operator's answers: what a statement says of any of its attempts, or what two people decide.
+func (x *twin) late(b disbursement.Batch, position int) disbursement.Action {
+	l := x.m.d.Lines[disbursement.LineKey{Batch: b.ID, Position: position}]
+	if l.Doubtful() && rapid.Bool().Draw(x.t, "settle") {
+		x.now = x.now.Add(26 * time.Hour) // no request is underway any more
+		return payroll.Settle(b.Digest, l, rapid.Bool().Draw(x.t, "paid"), "a letter", "ben", "cleo")
+	}
+	return disbursement.Word{
+		Position: position, Attempt: rapid.IntRange(1, max(l.Attempt, 1)).Draw(x.t, "attempt"), Source: disbursement.FromStatement,
+		Kind:   rapid.SampledFrom([]disbursement.WordKind{disbursement.WordPaid, disbursement.WordReturned}).Draw(x.t, "word"),
+		Amount: l.Amount - int64(rapid.IntRange(0, 1).Draw(x.t, "less")), Currency: "XAF",
+	}
 }
 
 // Decided over encoded entries, each command has the effects that the domain decides over its own values: no field is lost on
@@ -404,11 +530,11 @@ func (x *twin) step(id string) {
 func TestProcessorDecidesAsTheDomain(t *testing.T) {
 	t.Parallel()
 	p := newProcessor(t)
-	steps, statuses := 0, map[disbursement.Status]int{}
+	steps, statuses, money := 0, map[disbursement.Status]int{}, map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		x := &twin{t: t, p: p, tx: &entries{state: map[string][]byte{}}, m: newModel(), now: time.Date(2026, 11, 28, 8, 0, 0, 0, time.UTC)}
+		x := &twin{t: t, p: p, tx: &entries{state: map[string][]byte{}}, m: newModel(), money: map[string]journal.Expected{}, seen: money, now: time.Date(2026, 11, 28, 8, 0, 0, 0, time.UTC)}
 		x.agency()
-		for range rapid.IntRange(10, 30).Draw(t, "steps") {
+		for range rapid.IntRange(10, 50).Draw(t, "steps") {
 			x.step(rapid.SampledFrom([]string{"dsb_1", "dsb_2"}).Draw(t, "batch"))
 			if rapid.Bool().Draw(t, "wait") {
 				x.now = x.now.Add(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 26 * time.Hour}).Draw(t, "by"))
@@ -435,7 +561,7 @@ func TestProcessorDecidesAsTheDomain(t *testing.T) {
 			statuses[b.Status]++
 		}
 	})
-	t.Logf("%d steps, batches: %v", steps, statuses)
+	t.Logf("%d steps, batches: %v, rows of expected money: %v", steps, statuses, money)
 	for _, s := range []disbursement.Status{disbursement.StatusReleasing, disbursement.StatusDone} {
 		if statuses[s] == 0 {
 			t.Errorf("no batch is %s", s)

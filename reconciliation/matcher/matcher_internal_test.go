@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/internal/clickhouse"
+	"quittance/internal/commands"
 	"quittance/internal/journal"
 	"quittance/internal/kafka"
 	"quittance/internal/registry"
@@ -57,7 +58,7 @@ func newOffice(t *testing.T) *office {
 	o.house.Seed(t, registries.Full)
 	o.reg = o.house.Open(t).Registry
 	sizes := map[string]int32{
-		schemas.TopicEvents: 2, schemas.TopicCases: 1, schemas.TopicAttempts: 1, schemas.TopicCalls: 1, schemas.TopicStatements: 2, schemas.TopicReconciliation: 2, schemas.TopicPoisonJournal: 1,
+		schemas.TopicEvents: 2, schemas.TopicCases: 1, schemas.TopicAttempts: 1, schemas.TopicCalls: 1, schemas.TopicStatements: 2, schemas.TopicReconciliation: 2, schemas.Disbursement.Events: 2, schemas.Disbursement.Commands: 2, schemas.TopicPoisonJournal: 1,
 	}
 	topics := slices.DeleteFunc(schemas.Topics(), func(t schemas.Topic) bool { return sizes[t.Name] == 0 })
 	for i := range topics {
@@ -111,7 +112,7 @@ func (o *office) matcher(with ...func(*Config)) *Matcher {
 	o.t.Helper()
 	cfg := Config{
 		Kafka: o.kafka, Topology: o.topo, Codec: o.codec, ClickHouse: o.conn, Pool: o.house.Pool, Registry: o.reg, JournalGroup: sink.Group, Keys: o.house.Keys,
-		Verify: o.house.Keys, Now: func() time.Time { return o.now }, Log: servers.Logger(o.t), Metrics: prometheus.NewRegistry(), Every: 20 * time.Millisecond,
+		Verify: o.house.Keys, Words: commands.Unsigned, Now: func() time.Time { return o.now }, Log: servers.Logger(o.t), Metrics: prometheus.NewRegistry(), Every: 20 * time.Millisecond,
 	}
 	for _, w := range with {
 		w(&cfg)
@@ -256,7 +257,7 @@ func (o *office) agrees(key registry.StatementAccountKey) match.Result {
 	type sums struct{ sources, amount, lines, lineAmount, open, openAmount, openLines, openLineAmount int64 }
 	want := map[string]sums{}
 	for id, e := range w.expected.all() {
-		if e.Undecided {
+		if e.Undecided || e.Refused {
 			continue
 		}
 		s := want[id[:10]]

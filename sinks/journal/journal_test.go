@@ -65,7 +65,7 @@ func newWorldAt(t *testing.T, address string) *world {
 	t.Cleanup(w.cl.Close)
 	w.admin = kadm.NewClient(w.cl)
 	servers.CreateTopics(t, w.admin, w.kafka.Prefix, map[string]int32{
-		schemas.TopicEvents: 3, schemas.TopicAttempts: 2, schemas.TopicCalls: 1, schemas.TopicCases: 1, schemas.TopicStatements: 2, schemas.TopicReconciliation: 2, schemas.TopicPoisonJournal: 1,
+		schemas.TopicEvents: 3, schemas.TopicAttempts: 2, schemas.TopicCalls: 1, schemas.TopicCases: 1, schemas.TopicStatements: 2, schemas.TopicReconciliation: 2, schemas.Disbursement.Events: 2, schemas.TopicPoisonJournal: 1,
 	})
 	return w
 }

@@ -28,8 +28,9 @@ const (
 type Rebuilt struct {
 	// Events, Cases, Attempts and Calls are the numbers of entries that were written. Cases
 	// are those of cases.events. Statements is the number of records of statements, lines
-	// included, and Reconciliation that of reconciliation.events.
-	Events, Cases, Attempts, Calls, Statements, Reconciliation int64
+	// included, and Reconciliation that of reconciliation.events. Batches is the number of
+	// events of batches, which make expected money alone.
+	Events, Cases, Attempts, Calls, Statements, Reconciliation, Batches int64
 	// Unreadable is the number of records that cannot be decoded or make no valid entry, and of outcomes of
 	// deliveries that nothing proves.
 	Unreadable int64
@@ -140,7 +141,9 @@ func (s *sums) add(of rows) {
 		case *journal.Receipt:
 			s.money.Add(row.Tally())
 		case *journal.Expected:
-			s.expected.Add(row.Tally())
+			if row.OccurredAt.Before(s.now) && !repeatedPayout(s.seen, row) { // that of a batch has no entry
+				s.expected.Add(row.Tally())
+			}
 		}
 	}
 }
@@ -190,6 +193,17 @@ func repeatedLine(seen map[string]bool, l *journal.Line) bool {
 	return before
 }
 
+// repeatedPayout reports whether an undecided attempt to pay a line was there before. Its case may be opened several times.
+func repeatedPayout(seen map[string]bool, e *journal.Expected) bool {
+	if e.Kind != journal.ExpectedUndecided || e.SourceTopic != schemas.Disbursement.Events {
+		return false
+	}
+	key := fmt.Sprintf("%s/%t", e.Row(), e.Withdrawn)
+	before := seen[key]
+	seen[key] = true
+	return before
+}
+
 // pass writes the entries of the records of a topic that no earlier pass has read.
 func (j *Journal) pass(ctx context.Context, adm *kadm.Client, topic string, done map[int32]int64, out *Rebuilt, progress kafka.Progress, each func(rows)) error {
 	spans, err := kafka.Bounds(ctx, adm, j.cfg.Kafka.Prefix+topic)
@@ -200,7 +214,7 @@ func (j *Journal) pass(ctx context.Context, adm *kadm.Client, topic string, done
 		span.From = max(span.From, done[p])
 		spans[p] = span
 	}
-	count := map[string]*int64{schemas.TopicEvents: &out.Events, schemas.TopicCases: &out.Cases, schemas.TopicAttempts: &out.Attempts, schemas.TopicCalls: &out.Calls, schemas.TopicStatements: &out.Statements, schemas.TopicReconciliation: &out.Reconciliation}[topic]
+	count := map[string]*int64{schemas.TopicEvents: &out.Events, schemas.TopicCases: &out.Cases, schemas.TopicAttempts: &out.Attempts, schemas.TopicCalls: &out.Calls, schemas.TopicStatements: &out.Statements, schemas.TopicReconciliation: &out.Reconciliation, schemas.Disbursement.Events: &out.Batches}[topic]
 	written, unreadable, err := consume.ReplaySpans(ctx, j.consumer, topic, spans, false, progress, func(r *kgo.Record) ([]rows, error) {
 		out, err := j.decoder.Rows(r)
 		if err != nil {

@@ -77,6 +77,7 @@ func rebuildJournal() cli.Command {
 					{"calls", got.Calls, "calls to operators written"},
 					{"statement_records", got.Statements, "records of statements and their lines written"},
 					{"reconciliation_records", got.Reconciliation, "records of the matcher written"},
+					{"batch_events", got.Batches, "events of batches read"},
 					{setAside, got.Unreadable, "records cannot be decoded or stored, or are outcomes of deliveries without a proof; those that the sink read are in the poison topic"},
 				})
 			})

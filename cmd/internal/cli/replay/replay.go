@@ -35,6 +35,7 @@ func replayable() map[string][]string {
 		schemas.TopicCases:           {"journal"},
 		schemas.TopicStatements:      {"journal"},
 		schemas.TopicReconciliation:  {"journal"},
+		schemas.Disbursement.Events:  {"journal"},
 		schemas.TopicPoisonReadmodel: {"readmodel"},
 		schemas.TopicPoisonJournal:   {"journal"},
 	}

@@ -1,0 +1,247 @@
+package matcher
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/disbursement"
+	"quittance/internal/kafka"
+	"quittance/internal/registry"
+	"quittance/reconciliation/match"
+	"quittance/schemas"
+	"quittance/schemas/mapping/batches"
+	"quittance/schemas/record"
+	"quittance/statement"
+	"quittance/test/await"
+	"quittance/test/registries"
+)
+
+var salaries = registry.StatementAccountKey{AgencyID: registries.AgencyA, Live: false, Code: "salaires"}
+
+// payroll is an agency with an account from which people are paid, and a batch of it.
+type payroll struct {
+	*office
+	batch disbursement.Batch
+	lines []disbursement.Line
+}
+
+func newPayroll(t *testing.T, lines int) *payroll {
+	t.Helper()
+	o := newOffice(t)
+	o.house.Seed(t, strings.Replace(registries.Full, "        - {code: card, kind: acquirer", "        - {code: salaires, kind: operator, payouts: mtn_payout, number: \"46733123499\", profile: mtn}\n        - {code: card, kind: acquirer", 1))
+	o.reg = o.house.Open(t).Registry
+	account, ok := o.reg.PayoutAccount(registries.AgencyA, false, "mtn_payout", "")
+	if !ok {
+		t.Fatal("the agency has no payout account")
+	}
+	p := &payroll{office: o, batch: disbursement.Batch{
+		ID: "dsb_1", TenantID: registries.AgencyA, BatchRef: "SAL-11", Currency: "XAF", Accounts: []disbursement.Funding{{Code: account.Code, Fingerprint: account.Account.Fingerprint()}},
+	}}
+	for i := range lines {
+		p.lines = append(p.lines, disbursement.Line{
+			LineKey: disbursement.LineKey{Batch: p.batch.ID, Position: i}, Ref: fmt.Sprintf("L%d", i), Amount: 5000, Status: disbursement.LineSent, Attempt: 1, SentAt: o.now.Add(-2 * time.Hour),
+		})
+	}
+	return p
+}
+
+// tell writes an event of a line.
+func (p *payroll) tell(kind disbursement.EventType, line int, detail map[string]string, change func(l *disbursement.Line)) {
+	p.t.Helper()
+	l := &p.lines[line]
+	if change != nil {
+		change(l)
+	}
+	r := batches.FromEvent(disbursement.Event{
+		ID: fmt.Sprintf("%s-%d-%s", kind, line, p.now), Type: kind, TenantID: p.batch.TenantID, Batch: &p.batch, Lines: []disbursement.Line{*l}, At: p.now, Detail: detail,
+	})
+	p.produce(schemas.Disbursement.Events, p.batch.TenantID, &r)
+}
+
+func (p *payroll) paid(line int) {
+	p.tell(disbursement.EventLinePaid, line, nil, func(l *disbursement.Line) {
+		l.Status, l.PaidBy, l.OperatorRef = disbursement.LinePaid, l.Attempt, fmt.Sprintf("OP%d", line)
+	})
+}
+
+func (p *payroll) refused(line int) {
+	p.tell(disbursement.EventLineRefused, line, nil, func(l *disbursement.Line) { l.Status = disbursement.LineRefused })
+}
+
+// line returns a line of the account's statement that names the last attempt of a line.
+func (p *payroll) line(line int, amount int64) *record.StatementLine {
+	l := p.office.line(salaries.Code, p.now, amount, "", p.lines[line].AttemptID().PayoutRef(), "")
+	l.Kind = string(statement.KindTransfer)
+	if amount > 0 {
+		l.Kind = string(statement.KindReturn)
+	}
+	return l
+}
+
+// words returns the commands to the processor of batches.
+func (p *payroll) words() (out []string) {
+	p.t.Helper()
+	bounds, err := kafka.Bounds(p.t.Context(), kadm.NewClient(p.cl), p.topo.Name(schemas.Disbursement.Commands))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	err = p.kafka.Read(p.t.Context(), p.topo.Name(schemas.Disbursement.Commands), bounds, nil, func(r *kgo.Record) (bool, error) {
+		var rec record.DisbursementCommand
+		if err := p.codec.Decode(r.Value, &rec); err != nil {
+			return false, err
+		}
+		cmd, err := batches.ToCommand(&rec)
+		if err != nil {
+			return false, err
+		}
+		w, ok := cmd.Do.(disbursement.Word)
+		if !ok || w.Source != disbursement.FromStatement || cmd.TenantID != p.batch.TenantID {
+			return false, fmt.Errorf("a command %+v", cmd)
+		}
+		out = append(out, fmt.Sprintf("%s %s/%d/%d %d %s", w.Kind, cmd.Batch, w.Position, w.Attempt, w.Amount, w.Currency))
+		return true, nil
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return out
+}
+
+func (p *payroll) wordsAre(when string, want ...string) {
+	p.t.Helper()
+	var got []string
+	await.Until(p.t, when, func() bool { got = p.words(); return len(got) >= len(want) })
+	if strings.Join(got, "; ") != strings.Join(want, "; ") {
+		p.t.Errorf("%s: the processor is told %q, want %q", when, got, want)
+	}
+}
+
+// What people were paid is found on the account's statement by its reference. What the statement says and the operator did not is
+// told to the processor of batches once, and its answer ends the finding.
+func TestPayoutsOnStatements(t *testing.T) {
+	t.Parallel()
+	p := newPayroll(t, 6)
+	p.journal()
+	m := p.matcher()
+	const paid, undecided, refused, came, part, missing = 0, 1, 2, 3, 4, 5
+	for _, line := range []int{paid, came, part, missing} {
+		p.paid(line)
+	}
+	p.refused(refused)
+	if s := p.runs(m, salaries); len(s.Matches)+len(s.Proposals)+len(s.Breaks) != 0 {
+		t.Fatalf("without a statement: %+v", s.Changes)
+	}
+	p.agrees(salaries)
+
+	p.now = p.now.Add(25 * time.Hour)
+	p.tell(disbursement.EventCaseOpened, undecided, map[string]string{disbursement.DetailCase: string(disbursement.CaseUndecided)}, nil)
+	p.office.lines(p.line(paid, -5000), p.line(undecided, -5000), p.line(refused, -5000), p.line(came, -5000), p.line(came, 5000), p.line(part, -5000), p.line(part, 4900))
+	s := p.runs(m, salaries)
+	if len(s.Matches) != 3 || len(s.Proposals) != 1 || s.Proposals[0].Action != match.ActionPaid || len(s.Breaks) != 3 {
+		t.Fatalf("%+v", s.Changes)
+	}
+	want := []string{"paid dsb_1/1/1 5000 XAF", "paid dsb_1/2/1 5000 XAF", "returned dsb_1/3/1 5000 XAF"}
+	var got []string
+	await.Until(t, "the words of the statement", func() bool { got = p.words(); return len(got) >= 3 }) // the broker tells of the end of a transaction later
+	if len(got) != 3 || !contains(got, want...) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+	p.agrees(salaries)
+	p.now = p.now.Add(time.Hour)
+	p.runs(m, salaries)
+	p.wordsAre("again", got...)
+
+	// The processor answers: the undecided line is paid, money came back, and people decide about the refused one.
+	p.paid(undecided)
+	p.tell(disbursement.EventLineReturned, came, nil, func(l *disbursement.Line) { l.Status = disbursement.LineReturned })
+	p.tell(disbursement.EventLineSettled, refused, map[string]string{disbursement.DetailWas: string(disbursement.LineRefused)}, func(l *disbursement.Line) { l.Status, l.PaidBy = disbursement.LinePaid, 1 })
+	p.tell(disbursement.EventLinePart, part, map[string]string{disbursement.DetailReported: "4900", disbursement.DetailCurrency: "XAF"}, nil)
+	if s = p.runs(m, salaries); len(s.Matches) != 4 || len(s.Withdrawn) != 1 || len(s.Cleared) != 3 || len(s.Proposals)+len(s.Breaks) != 0 {
+		t.Errorf("%+v", s.Changes)
+	}
+	p.agrees(salaries)
+	p.now = p.now.AddDate(0, 0, 4)
+	if s = p.runs(m, salaries); len(s.Breaks) != 1 || s.Breaks[0].Kind != match.BreakMissingLine {
+		t.Errorf("a payout that is on no statement: %+v", s.Changes)
+	}
+	p.agrees(salaries)
+	p.wordsAre("in the end", got...)
+}
+
+func contains(all []string, want ...string) bool {
+	for _, w := range want {
+		found := false
+		for _, one := range all {
+			found = found || one == w
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// A run that dies before its transaction ends tells the processor nothing; the next one tells it once.
+func TestWordsOfKilledRuns(t *testing.T) {
+	t.Parallel()
+	p := newPayroll(t, 1)
+	p.journal()
+	p.refused(0)
+	p.office.lines(p.line(0, -5000))
+	m := p.matcher()
+	m.killed = func(s step) bool { return s == stepProduced }
+	if _, err := m.Account(context.WithoutCancel(t.Context()), salaries); err == nil {
+		t.Fatal("the run was not killed")
+	}
+	p.wordsAre("killed")
+	p.runs(p.matcher(), salaries)
+	p.wordsAre("completed", "paid dsb_1/0/1 5000 XAF")
+}
+
+// A close counts what was paid out and came back, and its root is that of the rows that Kafka has. What the operator refused, and
+// what nobody knows, is no money.
+func TestClosesHavePayouts(t *testing.T) {
+	t.Parallel()
+	p := newPayroll(t, 4)
+	p.journal()
+	m := p.matcher()
+	const paid, refused, came, undecided = 0, 1, 2, 3
+	p.paid(paid)
+	p.paid(came)
+	p.refused(refused)
+	p.tell(disbursement.EventCaseOpened, undecided, map[string]string{disbursement.DetailCase: string(disbursement.CaseUndecided)}, nil)
+	p.tell(disbursement.EventLineReturned, came, nil, func(l *disbursement.Line) { l.Status = disbursement.LineReturned })
+	p.office.lines(p.line(paid, -5000), p.line(came, -5000), p.line(came, 5000))
+	day := p.now
+	p.now = p.now.AddDate(0, 0, 2)
+	p.coveredOf(salaries.Code, day, p.now, "accepted")
+	p.runs(m, salaries)
+	p.full(salaries) // waits for the journal
+	sheet, err := m.Sheet(t.Context(), salaries, day.In(wat).Format(time.DateOnly))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.approve(sheet)
+	p.runs(m, salaries)
+	p.full(salaries)
+	if err := m.closeApproved(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	list := p.proved(salaries)
+	if len(list) != 1 || list[0].Rows != 3 {
+		t.Fatalf("%d closes: %+v", len(list), list)
+	}
+	var counted, sum int64
+	if err := p.conn.QueryRow(t.Context(), "SELECT expected, expected_amount FROM reconciliation_days WHERE account = ? AND day = toDate(?)", salaries.Code, day.In(wat).Format(time.DateOnly)).Scan(&counted, &sum); err != nil {
+		t.Fatal(err)
+	}
+	if counted != 3 || sum != -5000 {
+		t.Errorf("the day has %d payouts of %d together", counted, sum)
+	}
+}
