@@ -137,6 +137,9 @@ func settled(l Line) map[string]string {
 	if l.PaidBy != 0 {
 		out[DetailPaidBy] = strconv.Itoa(l.PaidBy)
 	}
+	if l.Unproven {
+		out[DetailUnproven] = strconv.FormatBool(true)
+	}
 	if l.Status == LinePaid {
 		out[DetailPaidAt] = l.EndedAt.Format(time.RFC3339Nano)
 	}

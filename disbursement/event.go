@@ -98,6 +98,7 @@ const (
 	DetailWas        = "was"     // status of a line before people settled it
 	DetailPaidBy     = "paid_by" // attempt that had paid it, and since when it was taken for paid
 	DetailPaidAt     = "paid_at"
+	DetailUnproven   = "unproven" // set of a line whose refusal was not proven
 )
 
 // Event is something that happened. It carries what it changed as it is afterwards.

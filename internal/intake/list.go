@@ -16,6 +16,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/statements"
+	"quittance/statement"
 )
 
 // Filter selects statements. Empty fields select all.
@@ -168,6 +169,37 @@ func Cover(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, key regis
 	}
 	c.Pending = c.Pending || withdrawing
 	return c, nil
+}
+
+// Covers reports whether accepted statements have each local day of a period, and a day after it: the last one of a file may be
+// half a day. Unproved says whether they can be believed.
+func (c Coverage) Covers(from, to string) bool {
+	day, err := statement.ParseDay(from)
+	if err != nil || c.Last <= to {
+		return false
+	}
+	for ; day.String() <= to; day++ {
+		has := func(f Facts) bool { return f.From <= day.String() && day.String() <= f.To }
+		if !slices.ContainsFunc(c.accepted, func(a accepted) bool { return slices.ContainsFunc(a.facts, has) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// Below reports whether the records of all accepted statements of the coverage stand below an offset of the partition that has
+// them.
+func (c Coverage) Below(partition int32, offset int64) bool {
+	for _, a := range c.accepted {
+		end := a.from + int64(len(a.facts))
+		for _, f := range a.facts {
+			end += int64(f.Lines)
+		}
+		if a.partition != partition || end > offset {
+			return false
+		}
+	}
+	return true
 }
 
 // signedOf returns the imports of an account that a person has signed to be dismissed, and those that two people have signed

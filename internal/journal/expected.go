@@ -51,7 +51,9 @@ const (
 	ExpectedReversed  ExpectedState = "reversed"
 	ExpectedOpen      ExpectedState = "undecided"
 	ExpectedPaid      ExpectedState = "paid"
-	ExpectedSent      ExpectedState = "sent" // an undecided payout
+	// States of undecided payouts: nobody knows, or the operator refused and that proves nothing.
+	ExpectedSent     ExpectedState = "sent"
+	ExpectedUnproven ExpectedState = "unproven"
 )
 
 // Expected is a row of expected_money: money that a statement must show. Like a Receipt it is

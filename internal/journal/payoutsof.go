@@ -20,7 +20,18 @@ func PayoutsOf(r *record.DisbursementEvent) ([]Expected, error) {
 	switch disbursement.EventType(r.Type) {
 	case disbursement.EventLinePaid:
 		of = func(p payout) []Expected { return p.decided(p.paid(p.line.PaidBy, p.at)) }
-	case disbursement.EventLineRefused, disbursement.EventLineUnsent:
+	case disbursement.EventLineRefused:
+		of = func(p payout) []Expected {
+			if p.line.Unproven {
+				return p.decided(p.unproven(p.at))
+			}
+			return p.decided(p.refused(p.line.Attempt))
+		}
+	case disbursement.EventLineProven:
+		of = func(p payout) []Expected {
+			return []Expected{p.unproven(p.at).Withdraw(withdrawnDecided), p.refused(p.line.Attempt)}
+		}
+	case disbursement.EventLineUnsent:
 		of = func(p payout) []Expected { return p.decided(p.refused(p.line.Attempt)) }
 	case disbursement.EventLinesCancel:
 		if r.Detail[disbursement.DetailWord] == "" {
@@ -114,6 +125,14 @@ func (p payout) undecided() Expected {
 	return p.entry(ExpectedUndecided, ExpectedSent, p.line.Attempt, p.line.SentAt, -p.line.Amount)
 }
 
+// unproven returns the entry of the last attempt, which its operator refused at a time without proving that no money moved. It is of
+// the day on which the attempt was sent.
+func (p payout) unproven(at time.Time) Expected {
+	out := p.entry(ExpectedUndecided, ExpectedUnproven, p.line.Attempt, p.line.SentAt, -p.line.Amount, ExpectedUnproven)
+	out.OccurredAt = at
+	return out
+}
+
 // decided returns an entry, and before it the row that withdraws that of the undecided attempt. An attempt that was
 // decided before the time after which a case opens has none.
 func (p payout) decided(with ...Expected) []Expected {
@@ -128,11 +147,15 @@ func (p payout) settled() (out []Expected) {
 	was := disbursement.LineStatus(p.detail[disbursement.DetailWas])
 	before, _ := strconv.Atoi(p.detail[disbursement.DetailPaidBy]) // absent: no attempt had paid
 	now := p.line.PaidBy
-	if was == disbursement.LineSent && !p.line.Out {
+	unproven := p.detail[disbursement.DetailUnproven] != ""
+	switch {
+	case was == disbursement.LineSent && !p.line.Out:
 		out = p.decided()
+	case unproven:
+		out = append(out, p.unproven(p.at).Withdraw(withdrawnDecided))
 	}
 	if before == now {
-		if now == 0 && was == disbursement.LineSent {
+		if now == 0 && (was == disbursement.LineSent || unproven) {
 			out = append(out, p.refused(p.line.Attempt))
 		}
 		return out

@@ -30,7 +30,8 @@ func sendersOf(do disbursement.Action) []string {
 		case disbursement.FromRequest, disbursement.FromEnquiry:
 			return []string{SenderDisburse}
 		case disbursement.FromStatement:
-			if do.Kind == disbursement.WordPaid || do.Kind == disbursement.WordReturned { // what a statement can say
+			switch do.Kind { //nolint:exhaustive // what a statement can say
+			case disbursement.WordPaid, disbursement.WordReturned, disbursement.WordNoDebit:
 				return []string{SenderMatch}
 			}
 		case disbursement.FromCallback: // nobody hears these words yet

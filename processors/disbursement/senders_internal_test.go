@@ -29,6 +29,7 @@ var actions = map[string][]disbursement.Action{
 		disbursement.Word{Source: disbursement.FromStatement},
 		disbursement.Word{Source: disbursement.FromStatement, Kind: disbursement.WordPaid},
 		disbursement.Word{Source: disbursement.FromStatement, Kind: disbursement.WordReturned},
+		disbursement.Word{Source: disbursement.FromStatement, Kind: disbursement.WordNoDebit},
 		disbursement.Word{Source: disbursement.FromStatement, Kind: disbursement.WordRefused},
 		disbursement.Word{},
 	},
@@ -40,7 +41,7 @@ var sends = map[string][]string{
 	"operator": {"Open", "AddLines", "Seal", "Discard", "Recall", "SetHold", "Stop", "Retry", "Cancel", "Acknowledge", "SetPolicy", "Enrol", "Revoke"},
 	"office":   {"Open", "AddLines", "Seal", "Discard", "Approve", "Reject", "Release", "Lift", "Settle", "Recall", "SetHold", "Stop", "Retry", "Cancel", "Acknowledge", "SetPolicy", "Enrol", "Revoke"},
 	"disburse": {"Word request", "Word enquiry"},
-	"match":    {"Word statement paid", "Word statement returned"},
+	"match":    {"Word statement paid", "Word statement returned", "Word statement no_debit"},
 }
 
 // Every sender and every command: each cell of the table.

@@ -289,7 +289,7 @@ func (x *twin) row(e *journal.Expected) {
 	}
 	before, known := x.money[e.Row()]
 	switch {
-	case !e.Withdrawn && known && e.Kind == journal.ExpectedUndecided: // its case was opened again, after one of another kind
+	case !e.Withdrawn && known && e.State == journal.ExpectedSent: // its case was opened again, after one of another kind
 	case !e.Withdrawn && known:
 		x.t.Errorf("%s %s of %s is there twice", e.Kind, e.ID, e.CollectionID)
 	case e.Withdrawn && known && before.Gross != -e.Gross:
@@ -330,7 +330,9 @@ func (x *twin) counted() {
 				s.returned += e.Gross
 			}
 		case journal.ExpectedUndecided:
-			open[of]++
+			if open[of]++; e.State == journal.ExpectedUnproven && !x.m.d.Lines[line].Unproven {
+				x.t.Errorf("%s is unproven in the journal alone", of)
+			}
 		}
 		if journal.Counted(e.Kind) {
 			got[of] = s
@@ -351,7 +353,7 @@ func (x *twin) counted() {
 		if got[of] != want[of] {
 			x.t.Errorf("line %s is %s, of %d: its expected money is %+v", of, l.Status, l.Amount, got[of])
 		}
-		if l.Case == disbursement.CaseUndecided && open[of] == 0 || l.Status != disbursement.LineSent && !l.Out && open[of] > 0 {
+		if l.Case == disbursement.CaseUndecided && open[of] == 0 || l.Status != disbursement.LineSent && !l.Out && !l.Unproven && open[of] > 0 || l.Unproven && open[of] == 0 {
 			x.t.Errorf("line %s is %s with the case %q, and has %d undecided attempts in the journal", of, l.Status, l.Case, open[of])
 		}
 	}
@@ -520,7 +522,7 @@ func (x *twin) late(b disbursement.Batch, position int) disbursement.Action {
 	}
 	return disbursement.Word{
 		Position: position, Attempt: rapid.IntRange(1, max(l.Attempt, 1)).Draw(x.t, "attempt"), Source: disbursement.FromStatement,
-		Kind:   rapid.SampledFrom([]disbursement.WordKind{disbursement.WordPaid, disbursement.WordReturned}).Draw(x.t, "word"),
+		Kind:   rapid.SampledFrom([]disbursement.WordKind{disbursement.WordPaid, disbursement.WordReturned, disbursement.WordNoDebit}).Draw(x.t, "word"),
 		Amount: l.Amount - int64(rapid.IntRange(0, 1).Draw(x.t, "less")), Currency: "XAF",
 	}
 }

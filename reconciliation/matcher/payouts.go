@@ -3,14 +3,17 @@ package matcher
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/disbursement"
 	"quittance/internal/commands"
+	"quittance/internal/intake"
 	"quittance/internal/journal"
 	"quittance/reconciliation/match"
 	"quittance/schemas"
+	"quittance/statement"
 )
 
 // said is what a line of a statement says of a payout.
@@ -48,31 +51,40 @@ func (r *run) saidBy(c match.Changes) (out []said) {
 	return out
 }
 
-// words returns the commands that tell the processor of batches what new findings say. They are in the transaction of the run, so
-// each is written once. What the processor knows already changes nothing there.
-func (r *run) words(ctx context.Context, c match.Changes) ([]*kgo.Record, error) {
-	all := r.saidBy(c)
-	if len(all) == 0 {
+// words returns the commands that tell the processor of batches what new findings say, and of which refusals statements prove that
+// no money moved. They are in the transaction of the run, so a finding is told once. What the processor knows already changes
+// nothing there.
+func (r *run) words(ctx context.Context, c match.Changes, waiting []string) ([]*kgo.Record, error) {
+	if !r.account.Payouts() {
 		return nil, nil
 	}
-	ids := make([]string, len(all))
+	all := r.saidBy(c)
+	ids := r.undecided(waiting)
 	for i := range all {
-		ids[i] = all[i].source
+		ids = append(ids, all[i].source)
 	}
-	names, err := r.payoutNames(ctx, ids)
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	attempts, err := r.attempts(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	absent, err := r.absent(ctx, attempts, waiting)
 	if err != nil {
 		return nil, err
 	}
 	protocol := commands.DisbursementProtocol(r.cfg.Codec, r.cfg.Topology)
 	var out []*kgo.Record
-	for _, s := range all {
-		line := r.world.lines.get(s.line)
-		key, attempt, err := journal.ParsePayoutName(names[s.source])
+	for _, s := range append(all, absent...) {
+		key, attempt, err := journal.ParsePayoutName(attempts[s.source].name)
 		if err != nil {
 			return nil, fmt.Errorf("row %s of expected_money: %w", s.source, err)
 		}
-		word := wordOf(line, s.kind)
-		word.Position, word.Attempt = key.Position, attempt
+		word := disbursement.Word{Source: disbursement.FromStatement, Kind: s.kind, Position: key.Position, Attempt: attempt}
+		if line := r.world.lines.get(s.line); line != nil {
+			word.Amount, word.Currency, word.OperatorRef = max(line.Amount, -line.Amount), line.Currency, line.OperatorRef
+		}
 		record, err := protocol.Encode(disbursement.Command{At: r.at, TenantID: r.account.AgencyID, Live: r.account.Live, Batch: key.Batch, Do: word}, nil)
 		if err != nil {
 			return nil, err
@@ -84,34 +96,88 @@ func (r *run) words(ctx context.Context, c match.Changes) ([]*kgo.Record, error)
 	return out, nil
 }
 
-// wordOf returns the word that a line is.
-func wordOf(line *match.Line, kind disbursement.WordKind) disbursement.Word {
-	return disbursement.Word{
-		Source: disbursement.FromStatement, Kind: kind, Amount: max(line.Amount, -line.Amount), Currency: line.Currency, OperatorRef: line.OperatorRef,
+// undecided returns those of the rows that are payouts about which nobody knows.
+func (r *run) undecided(waiting []string) (out []string) {
+	for _, id := range waiting {
+		if e := r.world.expected.get(id); e != nil && e.Undecided {
+			out = append(out, id)
+		}
 	}
+	return out
 }
 
-// payoutNames reads the names of the attempts of rows of expected money, by the row.
-func (r *run) payoutNames(ctx context.Context, ids []string) (map[string]string, error) {
-	out := map[string]string{}
-	for _, ids := range chunks(ids) {
-		days, entries := dates(ids)
-		rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_date), toString(entry_id), any(collection_id) FROM expected_money
-			WHERE tenant_id = ? AND livemode = ? AND `+in("local_date", "toDate", days)+" AND "+in("entry_id", "toUUID", entries)+" GROUP BY local_date, entry_id", r.account.AgencyID, r.account.Live)
-		if err != nil {
-			return nil, fmt.Errorf("reading the payouts of findings: %w", err)
+// absent returns the refusals that statements prove: the operator refused the attempt, accepted statements have every day from the
+// one on which it was sent until the days of grace after the refusal, and none of their lines names it. It is told at each run
+// until the processor has taken it.
+func (r *run) absent(ctx context.Context, attempts map[string]attempt, waiting []string) (out []said, err error) {
+	var unproven []string
+	first := r.today
+	for _, id := range waiting {
+		if a := attempts[id]; a.state == journal.ExpectedUnproven {
+			unproven = append(unproven, id)
+			first = min(first, r.dayOf(a.sent))
 		}
-		for rows.Next() {
-			var day, entry, name string
-			if err := rows.Scan(&day, &entry, &name); err != nil {
-				return nil, fmt.Errorf("reading the payouts of findings: %w", err)
-			}
-			out[journal.ExpectedRow(day, entry)] = name
+	}
+	if len(unproven) == 0 {
+		return nil, nil
+	}
+	covered, err := intake.Cover(ctx, r.cfg.Pool, r.cfg.Verify, r.account.StatementAccountKey, first.String(), r.today.String(), r.cfg.Now())
+	if err != nil {
+		return nil, err
+	}
+	mine := r.partition(schemas.TopicStatements, r.account.StatementAccountKey)
+	if covered.Pending || len(covered.Quarantined) > 0 || !covered.Below(mine, r.marks[r.statements(r.account)]) {
+		return nil, nil // a line may still come, or the run has not read it
+	}
+	for _, id := range unproven {
+		if a := attempts[id]; covered.Covers(r.dayOf(a.sent).String(), (r.dayOf(a.refused) + r.rules.Grace).String()) {
+			out = append(out, said{source: id, kind: disbursement.WordNoDebit})
 		}
-		if err := rows.Err(); err != nil {
-			return nil, fmt.Errorf("reading the payouts of findings: %w", err)
-		}
-		_ = rows.Close()
+	}
+	if len(out) == 0 {
+		return nil, nil
+	}
+	unproved, err := covered.Unproved(ctx, intake.Records{Kafka: r.cfg.Kafka, Topology: r.cfg.Topology, Codec: r.cfg.Codec})
+	if err != nil || unproved != "" {
+		return nil, err
 	}
 	return out, nil
+}
+
+func (r *run) dayOf(at time.Time) statement.Day { return statement.DayOf(at, r.rules.Zone) }
+
+// attempt is an attempt to pay a line, as a row of expected money names it.
+type attempt struct {
+	name, state   string
+	sent, refused time.Time // of an unproven refusal
+}
+
+// attempts reads the attempts of rows of expected money, by the row.
+func (r *run) attempts(ctx context.Context, ids []string) (map[string]attempt, error) {
+	out := map[string]attempt{}
+	for _, ids := range chunks(ids) {
+		days, entries := dates(ids)
+		if err := r.readAttempts(ctx, in("local_date", "toDate", days)+" AND "+in("entry_id", "toUUID", entries), out); err != nil {
+			return nil, fmt.Errorf("reading the payouts of findings: %w", err)
+		}
+	}
+	return out, nil
+}
+
+func (r *run) readAttempts(ctx context.Context, which string, into map[string]attempt) error {
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_date), toString(entry_id), collection_id, toString(state), approved_at, occurred_at FROM expected_money FINAL
+		WHERE tenant_id = ? AND livemode = ? AND NOT withdrawn AND `+which, r.account.AgencyID, r.account.Live)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var day, entry string
+		var a attempt
+		if err := rows.Scan(&day, &entry, &a.name, &a.state, &a.sent, &a.refused); err != nil {
+			return err
+		}
+		into[journal.ExpectedRow(day, entry)] = a
+	}
+	return rows.Err()
 }

@@ -204,6 +204,47 @@ func TestWordsOfKilledRuns(t *testing.T) {
 	p.wordsAre("completed", "paid dsb_1/0/1 5000 XAF")
 }
 
+// A refusal that proves nothing is proven by statements that have all its days, and by nothing less. The processor is told until
+// it has taken it.
+func TestRefusalsProvenByStatements(t *testing.T) {
+	t.Parallel()
+	p := newPayroll(t, 2)
+	p.journal()
+	m := p.matcher()
+	const quiet, shown = 0, 1
+	sent := p.now
+	for line := range p.lines {
+		p.tell(disbursement.EventLineRefused, line, nil, func(l *disbursement.Line) {
+			l.Status, l.Unproven, l.SentAt, l.EndedAt = disbursement.LineRefused, true, p.now, p.now
+		})
+	}
+	look := func(when string, want ...string) {
+		t.Helper()
+		p.runs(m, salaries)
+		p.full(salaries)
+		p.wordsAre(when, want...)
+	}
+	look("no statement")
+	days := func(from, to int) {
+		p.coveredOf(salaries.Code, sent.AddDate(0, 0, from), sent.AddDate(0, 0, to), "accepted")
+	}
+	p.now = sent.AddDate(0, 0, 5)
+	days(0, 1)
+	look("the days of grace are missing")
+	days(3, 4)
+	look("a day is missing")
+	quarantined := p.coveredOf(salaries.Code, sent.AddDate(0, 0, 2), sent.AddDate(0, 0, 2), "quarantined")
+	look("a day is in quarantine")
+	p.house.Exec(t, `DELETE FROM statement_imports WHERE id = $1::text::uuid`, quarantined)
+	p.office.lines(p.line(shown, -5000)) // read before its statement counts
+	days(2, 2)
+	look("all days", "paid dsb_1/1/1 5000 XAF", "no_debit dsb_1/0/1 0 ")
+	look("not taken", "paid dsb_1/1/1 5000 XAF", "no_debit dsb_1/0/1 0 ", "no_debit dsb_1/0/1 0 ")
+	p.tell(disbursement.EventLineProven, quiet, nil, func(l *disbursement.Line) { l.Unproven = false })
+	look("taken", "paid dsb_1/1/1 5000 XAF", "no_debit dsb_1/0/1 0 ", "no_debit dsb_1/0/1 0 ")
+	p.agrees(salaries)
+}
+
 // A close counts what was paid out and came back, and its root is that of the rows that Kafka has. What the operator refused, and
 // what nobody knows, is no money.
 func TestClosesHavePayouts(t *testing.T) {

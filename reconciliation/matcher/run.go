@@ -539,13 +539,13 @@ func (r *run) write(ctx context.Context, result match.Result) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	words, err := r.words(ctx, changes)
+	words, err := r.words(ctx, changes, result.Waiting)
 	if err != nil {
 		return Summary{}, err
 	}
 	out := Summary{RunID: r.id, marks: r.marks, Rows: r.world.size(), Changes: changes, Agreed: len(r.agreed)}
 	r.world.expected, r.world.settles, r.world.lines = nil, nil, nil // for the collector: the findings name rows by their ids
-	if changes.Empty() && len(totals) == 0 && r.world.news == 0 && len(r.agreed)+len(r.again) == 0 && r.lastDay == r.today && !r.first {
+	if changes.Empty() && len(totals) == 0 && r.world.news == 0 && len(r.agreed)+len(r.again)+len(words) == 0 && r.lastDay == r.today && !r.first {
 		return out, nil
 	}
 	if err := r.commit(ctx, r.records(changes, totals, horizon, out.Rows), words...); err != nil {
