@@ -86,8 +86,8 @@ type Expected struct {
 	// account; of cash, the counter.
 	Account string `ch:"account"`
 
-	// SessionID, OrderID, CollectionID and PaymentRef of a payout are the batch, the line_ref, the
-	// attempt (PayoutName) and its payout_ref.
+	// SessionID, CollectionID and PaymentRef of a payout are the batch, the attempt (PayoutName) and
+	// its payout_ref. It has no OrderID.
 	SessionID    string `ch:"session_id"`
 	OrderID      string `ch:"order_id"`
 	CollectionID string `ch:"collection_id"`

@@ -82,14 +82,15 @@ type payout struct {
 	detail map[string]string
 }
 
-// entry returns the entry of an attempt. of tells it apart from others of its kind and attempt.
+// entry returns the entry of an attempt. of tells it apart from others of its kind and attempt. It does not name the line by its
+// line_ref, which may be a person's number at the agency: analysts see amounts.
 func (p payout) entry(kind ExpectedKind, state ExpectedState, attempt int, at time.Time, amount int64, of ...string) Expected {
 	account := p.batch.Accounts[p.line.Account]
 	name := PayoutName(p.line.LineKey, attempt)
 	return Expected{
 		ID: ExpectedID(kind, append([]string{name}, of...)...), Kind: kind, State: state, ApprovedAt: at, LocalDate: localDate(at), OccurredAt: p.at,
 		TenantID: p.batch.TenantID, Livemode: p.batch.Live, OfferID: account.Code, Account: account.Fingerprint,
-		SessionID: p.batch.ID, OrderID: p.line.Ref, CollectionID: name, PaymentRef: disbursement.NewAttemptID(p.line.Batch, p.line.Position, attempt).PayoutRef(),
+		SessionID: p.batch.ID, CollectionID: name, PaymentRef: disbursement.NewAttemptID(p.line.Batch, p.line.Position, attempt).PayoutRef(),
 		NoticeRefs: []string{}, Currency: p.batch.Currency, Gross: amount, DueRefs: []string{}, TransactionIDs: []string{}, Amounts: []int64{},
 	}
 }

@@ -8,7 +8,7 @@ CREATE OR REPLACE VIEW open_breaks
     type       LowCardinality(String) COMMENT 'break (find out), proposal (confirm)',
     kind       LowCardinality(String) COMMENT 'Of a break: unmatched_line, missing_line, amount, fee, duplicate_line, reversed_line',
     reason     LowCardinality(String) COMMENT 'Of a break, in a few words',
-    action     LowCardinality(String) COMMENT 'What it asks of a person: match, decide_approved, refund_request, explain',
+    action     LowCardinality(String) COMMENT 'What it asks of a person: match, decide_approved, refund_request, explain; payout_paid and payout_returned ask the people of a batch',
     day        Date COMMENT 'Local day of the account: of a break the earliest of its rows, of a proposal the latest',
     age        LowCardinality(String) COMMENT 'Days since: 0-1, 2-3, 4-7, 8-30, 31+',
     currency   LowCardinality(String) COMMENT 'ISO 4217. Never add different currencies',

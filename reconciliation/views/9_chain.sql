@@ -7,12 +7,12 @@ CREATE OR REPLACE VIEW chain
     tenant_id       LowCardinality(String) COMMENT 'Agency; empty for an orphan of no known session',
     agency          String COMMENT 'Present name of the agency',
     livemode        Bool COMMENT 'false for test payments, which are no money',
-    kind            LowCardinality(String) COMMENT 'received, given_back (negative), undecided (its operator has not said whether it has the money)',
-    state           LowCardinality(String) COMMENT 'How the money came: completed, late, mismatch, orphan; of given_back: reversed; of undecided: undecided',
-    offer_id        LowCardinality(String) COMMENT 'momo, momo_b, card, cash_agency; empty if unknown',
-    order_id        String COMMENT 'Order of the integrator',
-    payment_ref     String COMMENT 'Payment reference, 16 digits',
-    session_id      String COMMENT 'Session (chs_)',
+    kind            LowCardinality(String) COMMENT 'received, given_back (negative), undecided (its operator has not said whether it has the money, or has paid it), paid_out (to a payee of a batch, negative), returned (of a payout)',
+    state           LowCardinality(String) COMMENT 'How the money came: completed, late, mismatch, orphan; of given_back and returned: reversed; of undecided: undecided, of a payout sent or unproven; of paid_out: paid',
+    offer_id        LowCardinality(String) COMMENT 'momo, momo_b, card, cash_agency; empty if unknown. Of a payout the payout account',
+    order_id        String COMMENT 'Order of the integrator; empty for a payout',
+    payment_ref     String COMMENT 'Payment reference, 16 digits; of a payout its payout_ref',
+    session_id      String COMMENT 'Session (chs_), of a payout the batch (dsb_)',
     session_key     String COMMENT 'Key of the session, the same in all views; empty for an orphan of no known session',
     operator_ref    String COMMENT 'The operator''s own reference; of cash, the number of the receipt',
     currency        LowCardinality(String) COMMENT 'ISO 4217. Never add different currencies',
@@ -48,7 +48,7 @@ WITH
             any(e.session_id) AS session_id, any(e.operator_ref) AS operator_ref, any(e.currency) AS currency, any(e.gross) AS gross, any(e.fee) AS fee,
             any(e.due_refs) AS due_refs, any(e.transaction_ids) AS transaction_ids, any(e.amounts) AS amounts
         FROM expected_money AS e FINAL
-        WHERE e.local_date >= {from:Date} AND e.local_date <= {until:Date}
+        WHERE e.local_date >= {from:Date} AND e.local_date <= {until:Date} AND e.kind != 'refused'
         GROUP BY e.tenant_id, e.livemode, e.local_date, e.entry_id
         HAVING NOT max(e.withdrawn)
     ),
