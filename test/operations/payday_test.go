@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -88,7 +90,32 @@ func payday(t *testing.T, u *harness.Up) (batch string, secrets []string) {
 		t.Errorf("%d payees, by operator %v, want 20 and ten each", len(payees), operators)
 	}
 	preparer.Refused(t, "line_ref", args...) // everybody in it is paid
+	salariesOnStatements(t, u)
 	return b.Batch, []string{m[1], "66010001", "5010001"}
+}
+
+// salariesOnStatements imports the statements of both payout accounts. Each payment is found there by its reference.
+func salariesOnStatements(t *testing.T, u *harness.Up) {
+	t.Helper()
+	operations := harness.Operator{Up: u}
+	for _, account := range []string{"salaires-mtn", "salaires-airtel"} {
+		file := filepath.Join(t.TempDir(), account+".csv")
+		body := u.Call(t, http.MethodGet, u.URL(harness.AtSimulators, "/control/statements/"+account+"?agency="+staff.DemoAgency), "").Body
+		if err := os.WriteFile(file, body, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		operations.Says(t, "10 lines", "statements", "import", "--agency", staff.DemoAgency, "--mode", "test", "--account", account, file)
+	}
+	harness.Eventually(t, "the statements have all salaries", func() error {
+		rows, err := u.Rows(t, "SELECT toString(account) AS account, expected, matched, open_expected, open_found, expected_amount = found_amount AS equal FROM quittance.reconciliation_days WHERE account LIKE 'salaires-%' ORDER BY account")
+		if err != nil {
+			return err
+		}
+		if want := "[map[account:salaires-airtel equal:1 expected:10 matched:10 open_expected:0 open_found:0] map[account:salaires-mtn equal:1 expected:10 matched:10 open_expected:0 open_found:0]]"; fmt.Sprint(rows) != want {
+			return fmt.Errorf("%v\nwant %s", rows, want)
+		}
+		return nil
+	})
 }
 
 const demoFile = "deploy/dev/salaries.csv"

@@ -49,10 +49,12 @@ try {
   await look('result');
 
   async function look(step) {
-    const seen = { step, lang: await page.getAttribute('html', 'lang'), title: await text('h1'), list: {} };
-    for (const row of await page.locator('dl > div').all()) {
-      seen.list[clean(await row.locator('dt').innerText())] = clean(await row.locator('dd').innerText());
-    }
+    // The waiting page loads itself again, or the next one comes: all is read at once.
+    const read = await (await page.waitForFunction(() => document.querySelector('h1') && {
+      lang: document.documentElement.lang, title: document.querySelector('h1').innerText,
+      rows: [...document.querySelectorAll('dl > div')].map((row) => [row.querySelector('dt').innerText, row.querySelector('dd').innerText]),
+    })).jsonValue();
+    const seen = { step, lang: read.lang, title: clean(read.title), list: Object.fromEntries(read.rows.map(([name, value]) => [clean(name), clean(value)])) };
     for (const width of widths) {
       await page.setViewportSize({ width, height: 800 });
       // The waiting page loads itself again, and has no element for a moment.
@@ -61,9 +63,6 @@ try {
       if (task.shots) await page.screenshot({ path: join(task.shots, `${task.language}-${step}-${width}.png`), fullPage: true });
     }
     tell(seen);
-  }
-  async function text(selector) {
-    return clean(await page.locator(selector).first().innerText());
   }
 } finally {
   await browser.close();
