@@ -78,6 +78,31 @@ func TestNoDebitEndsTheCase(t *testing.T) {
 	w.ok(disbursement.Command{Batch: "b", Do: disbursement.Retry{By: "ama"}})
 }
 
+// A line that the operator calls paid, and that no statement has, is a question to two people. Without it a line that was never
+// paid could not be paid again. Once they have decided, statements ask them no more.
+func TestPaidAndOnNoStatement(t *testing.T) {
+	t.Parallel()
+	absent := disbursement.Word{Kind: disbursement.WordNoDebit, Source: disbursement.FromStatement}
+	for paid, want := range map[bool]disbursement.LineStatus{true: disbursement.LinePaid, false: disbursement.LineRefused} {
+		w := one(t)
+		w.word("b", disbursement.Word{Kind: disbursement.WordPaid, Source: disbursement.FromEnquiry})
+		w.advance(disbursement.RequestLife)
+		w.word("b", absent)
+		if l := w.at("b", 0); l.Case != disbursement.CaseConflict || !l.Contested || l.Status != disbursement.LinePaid {
+			t.Errorf("%+v", l)
+		}
+		w.ok(w.settle("b", paid, "ben", "cleo"))
+		w.want("b", want)
+		w.word("b", absent)
+		if l := w.at("b", 0); l.Case != "" || l.Contested {
+			t.Errorf("asked again: %+v", l)
+		}
+		if !paid {
+			w.ok(disbursement.Command{Batch: "b", Do: disbursement.Retry{By: "ama"}})
+		}
+	}
+}
+
 // What two people sign about a line is about this line of this batch, as it was when they saw it, once, with this outcome and
 // this evidence.
 func TestForgedSettlements(t *testing.T) {

@@ -102,7 +102,10 @@ func (d *decider) ofOther(b *Batch, l *Line, w Word) {
 			d.contradicted(b, l, w)
 		}
 	case WordNoDebit:
-		if l.Unproven && !l.Contested {
+		switch {
+		case l.Status == LinePaid && l.Settled == 0: // once people have decided, statements ask them no more
+			d.contradicted(b, l, w)
+		case l.Unproven && !l.Contested:
 			d.lines.edit(l.LineKey)
 			l.Unproven = false
 			if l.Case == CaseUnproven {

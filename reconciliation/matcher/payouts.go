@@ -3,6 +3,7 @@ package matcher
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -51,15 +52,16 @@ func (r *run) saidBy(c match.Changes) (out []said) {
 	return out
 }
 
-// words returns the commands that tell the processor of batches what new findings say, and of which refusals statements prove that
+// words returns the commands that tell the processor of batches what new findings say, and of which attempts statements prove that
 // no money moved. They are in the transaction of the run, so a finding is told once. What the processor knows already changes
 // nothing there.
-func (r *run) words(ctx context.Context, c match.Changes, waiting []string) ([]*kgo.Record, error) {
+func (r *run) words(ctx context.Context, c match.Changes, result *match.Result) ([]*kgo.Record, error) {
 	if !r.account.Payouts() {
 		return nil, nil
 	}
 	all := r.saidBy(c)
-	ids := r.undecided(waiting)
+	unseen := r.unseen(result)
+	ids := slices.Clone(unseen)
 	for i := range all {
 		ids = append(ids, all[i].source)
 	}
@@ -70,7 +72,7 @@ func (r *run) words(ctx context.Context, c match.Changes, waiting []string) ([]*
 	if err != nil {
 		return nil, err
 	}
-	absent, err := r.absent(ctx, attempts, waiting)
+	absent, err := r.absent(ctx, attempts, unseen)
 	if err != nil {
 		return nil, err
 	}
@@ -96,29 +98,35 @@ func (r *run) words(ctx context.Context, c match.Changes, waiting []string) ([]*
 	return out, nil
 }
 
-// undecided returns those of the rows that are payouts about which nobody knows.
-func (r *run) undecided(waiting []string) (out []string) {
-	for _, id := range waiting {
+// unseen returns the payouts that are on no statement: those about which nobody knows, and those that are missing.
+func (r *run) unseen(result *match.Result) (out []string) {
+	for _, id := range result.Waiting {
 		if e := r.world.expected.get(id); e != nil && e.Undecided {
 			out = append(out, id)
+		}
+	}
+	for i := range result.Breaks {
+		if b := &result.Breaks[i]; b.Kind == match.BreakMissingLine {
+			out = append(out, b.Sources...)
 		}
 	}
 	return out
 }
 
-// absent returns the refusals that statements prove: the operator refused the attempt, accepted statements have every day from the
-// one on which it was sent until the days of grace after the refusal, and none of their lines names it. It is told at each run
-// until the processor has taken it.
-func (r *run) absent(ctx context.Context, attempts map[string]attempt, waiting []string) (out []said, err error) {
-	var unproven []string
+// absent returns the attempts of which statements prove that no money moved: no line names them on any day from the one on which
+// the attempt was sent until the days of grace after it was refused or said to be paid, and accepted statements have all these
+// days. It is told at each run until the processor has taken it.
+func (r *run) absent(ctx context.Context, attempts map[string]attempt, unseen []string) (out []said, err error) {
+	var doubtful []string
 	first := r.today
-	for _, id := range waiting {
-		if a := attempts[id]; a.state == journal.ExpectedUnproven {
-			unproven = append(unproven, id)
-			first = min(first, r.dayOf(a.sent))
+	for _, id := range unseen {
+		switch a := attempts[id]; a.state {
+		case journal.ExpectedUnproven, journal.ExpectedPaid:
+			doubtful = append(doubtful, id)
+			first = min(first, r.firstDayOf(a))
 		}
 	}
-	if len(unproven) == 0 {
+	if len(doubtful) == 0 {
 		return nil, nil
 	}
 	covered, err := intake.Cover(ctx, r.cfg.Pool, r.cfg.Verify, r.account.StatementAccountKey, first.String(), r.today.String(), r.cfg.Now())
@@ -129,8 +137,8 @@ func (r *run) absent(ctx context.Context, attempts map[string]attempt, waiting [
 	if covered.Pending || len(covered.Quarantined) > 0 || !covered.Below(mine, r.marks[r.statements(r.account)]) {
 		return nil, nil // a line may still come, or the run has not read it
 	}
-	for _, id := range unproven {
-		if a := attempts[id]; covered.Covers(r.dayOf(a.sent).String(), (r.dayOf(a.refused) + r.rules.Grace).String()) {
+	for _, id := range doubtful {
+		if a := attempts[id]; covered.Covers(r.firstDayOf(a).String(), (r.dayOf(a.decided) + r.rules.Grace).String()) {
 			out = append(out, said{source: id, kind: disbursement.WordNoDebit})
 		}
 	}
@@ -144,12 +152,22 @@ func (r *run) absent(ctx context.Context, attempts map[string]attempt, waiting [
 	return out, nil
 }
 
+// firstDayOf returns the first day on which a statement may have an attempt. The row of one that was paid does not say when it was
+// sent.
+func (r *run) firstDayOf(a attempt) statement.Day {
+	if a.state == journal.ExpectedPaid {
+		return r.dayOf(a.at) - r.rules.Grace
+	}
+	return r.dayOf(a.at)
+}
+
 func (r *run) dayOf(at time.Time) statement.Day { return statement.DayOf(at, r.rules.Zone) }
 
 // attempt is an attempt to pay a line, as a row of expected money names it.
 type attempt struct {
-	name, state   string
-	sent, refused time.Time // of an unproven refusal
+	name, state string
+	// at is when an unproven attempt was sent, or one that was paid was known to be; decided is when it was refused or known.
+	at, decided time.Time
 }
 
 // attempts reads the attempts of rows of expected money, by the row.
@@ -174,7 +192,7 @@ func (r *run) readAttempts(ctx context.Context, which string, into map[string]at
 	for rows.Next() {
 		var day, entry string
 		var a attempt
-		if err := rows.Scan(&day, &entry, &a.name, &a.state, &a.sent, &a.refused); err != nil {
+		if err := rows.Scan(&day, &entry, &a.name, &a.state, &a.at, &a.decided); err != nil {
 			return err
 		}
 		into[journal.ExpectedRow(day, entry)] = a

@@ -204,16 +204,17 @@ func TestWordsOfKilledRuns(t *testing.T) {
 	p.wordsAre("completed", "paid dsb_1/0/1 5000 XAF")
 }
 
-// A refusal that proves nothing is proven by statements that have all its days, and by nothing less. The processor is told until
-// it has taken it.
+// A refusal that proves nothing is proven by statements that have all its days, and by nothing less; a payment that is on none of
+// them is contested. The processor is told until it has taken it.
 func TestRefusalsProvenByStatements(t *testing.T) {
 	t.Parallel()
-	p := newPayroll(t, 2)
+	p := newPayroll(t, 3)
 	p.journal()
 	m := p.matcher()
-	const quiet, shown = 0, 1
+	const quiet, shown, paid = 0, 1, 2
 	sent := p.now
-	for line := range p.lines {
+	p.paid(paid) // so the operator says
+	for line := range paid {
 		p.tell(disbursement.EventLineRefused, line, nil, func(l *disbursement.Line) {
 			l.Status, l.Unproven, l.SentAt, l.EndedAt = disbursement.LineRefused, true, p.now, p.now
 		})
@@ -229,7 +230,7 @@ func TestRefusalsProvenByStatements(t *testing.T) {
 		p.coveredOf(salaries.Code, sent.AddDate(0, 0, from), sent.AddDate(0, 0, to), "accepted")
 	}
 	p.now = sent.AddDate(0, 0, 5)
-	days(0, 1)
+	days(-2, 1)
 	look("the days of grace are missing")
 	days(3, 4)
 	look("a day is missing")
@@ -238,10 +239,15 @@ func TestRefusalsProvenByStatements(t *testing.T) {
 	p.house.Exec(t, `DELETE FROM statement_imports WHERE id = $1::text::uuid`, quarantined)
 	p.office.lines(p.line(shown, -5000)) // read before its statement counts
 	days(2, 2)
-	look("all days", "paid dsb_1/1/1 5000 XAF", "no_debit dsb_1/0/1 0 ")
-	look("not taken", "paid dsb_1/1/1 5000 XAF", "no_debit dsb_1/0/1 0 ", "no_debit dsb_1/0/1 0 ")
+	told := []string{"paid dsb_1/1/1 5000 XAF", "no_debit dsb_1/0/1 0 ", "no_debit dsb_1/2/1 0 "}
+	look("all days", told...)
+	told = append(told, told[1:]...)
+	look("not taken", told...)
 	p.tell(disbursement.EventLineProven, quiet, nil, func(l *disbursement.Line) { l.Unproven = false })
-	look("taken", "paid dsb_1/1/1 5000 XAF", "no_debit dsb_1/0/1 0 ", "no_debit dsb_1/0/1 0 ")
+	p.tell(disbursement.EventLineSettled, paid, map[string]string{
+		disbursement.DetailWas: string(disbursement.LinePaid), disbursement.DetailPaidBy: "1", disbursement.DetailPaidAt: sent.Format(time.RFC3339Nano),
+	}, func(l *disbursement.Line) { l.Status, l.PaidBy = disbursement.LineRefused, 0 })
+	look("taken", told...)
 	p.agrees(salaries)
 }
 
