@@ -12,6 +12,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"quittance/internal/journal"
+	"quittance/schemas"
 	"quittance/statement"
 )
 
@@ -56,7 +57,7 @@ type Money struct {
 	Withdrawn   bool      `json:"withdrawn"`
 	TenantID    string    `json:"tenant_id"`
 	Live        bool      `json:"livemode"`
-	SessionID   string    `json:"session_id"`
+	SessionID   string    `json:"session_id"` // of a payout the batch
 	OrderID     string    `json:"order_id"`
 	PaymentRef  string    `json:"payment_ref"`
 	NoticeRefs  []string  `json:"notice_refs"`
@@ -67,6 +68,8 @@ type Money struct {
 	Fee         int64     `json:"fee"`
 	Currency    string    `json:"currency"`
 	Evidence    Evidence  `json:"evidence"`
+	// Payout is the attempt to pay a line of a batch (journal.PayoutName); empty for money of a session.
+	Payout string `json:"payout,omitempty"`
 
 	entryID, collectionID string
 }
@@ -329,6 +332,9 @@ func (f *finder) money(ctx context.Context, which string, args ...any) (out []Mo
 		if err := rows.Scan(&m.Row, &m.Kind, &m.State, &m.Withdrawn, &m.TenantID, &m.Live, &m.SessionID, &m.OrderID, &m.PaymentRef, &m.NoticeRefs, &m.OperatorRef, &m.OfferID, &m.ApprovedAt, &m.Gross, &m.Fee, &m.Currency,
 			&m.Evidence.Topic, &m.Evidence.Partition, &m.Evidence.Offset, &m.entryID, &m.collectionID); err != nil {
 			return nil, fmt.Errorf("reading the money of a chain: %w", err)
+		}
+		if m.Evidence.Topic == schemas.Disbursement.Events {
+			m.Payout = m.collectionID
 		}
 		out = append(out, m)
 	}

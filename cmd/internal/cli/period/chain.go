@@ -13,6 +13,7 @@ import (
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/cli/access"
 	"quittance/cmd/internal/cli/render"
+	"quittance/internal/journal"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/reconciliation/chain"
@@ -161,7 +162,16 @@ func sayChain(p *render.Page, c chain.Chain) {
 		}
 	}
 	p.Table("", "STEP,NAME,AMOUNT,WHAT,EVIDENCE", rows)
-	if m := c.Money; m != nil {
+	switch m := c.Money; {
+	case m == nil:
+	case m.Payout != "":
+		line, attempt, err := journal.ParsePayoutName(m.Payout)
+		if err != nil {
+			p.Say("Payout %s, expected row %s, %s, %s", m.Payout, m.Row, m.ApprovedAt.UTC().Format(time.DateOnly), registry.Mode(m.Live))
+			return
+		}
+		p.Say("Batch %s, position %d, attempt %d, expected row %s, %s, %s", line.Batch, line.Position, attempt, m.Row, m.ApprovedAt.UTC().Format(time.DateOnly), registry.Mode(m.Live))
+	default:
 		p.Say("Session %s, order %s, expected row %s, %s, %s", render.OrDash(m.SessionID), render.OrDash(m.OrderID), m.Row, m.ApprovedAt.UTC().Format(time.DateOnly), registry.Mode(m.Live))
 	}
 }
