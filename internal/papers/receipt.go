@@ -43,7 +43,7 @@ func (s *sheet) receipt(r document.Receipt, qr code) {
 		s.rows(margin, textWidth, labels, 3, rows)
 		s.y += 2
 	}
-	s.check(r, qr)
+	s.check(checking{r.CheckTitle, r.Check, r.Mention, r.Accountant}, qr)
 	s.foot(r)
 }
 
@@ -61,8 +61,14 @@ func (s *sheet) stamp(word string, c colour) {
 	s.pdf.TransformEnd()
 }
 
+// checking is what stands beside the code of a paper. The mention, and the accountant who gives a receipt, may be empty.
+type checking struct {
+	title, text, mention string
+	accountant           document.Row
+}
+
 // check writes the QR code, what it is for, and who gives the receipt.
-func (s *sheet) check(r document.Receipt, qr code) {
+func (s *sheet) check(c checking, qr code) {
 	side := qr.side()
 	border := side / float64(len(qr.modules)) * quiet
 	s.line()
@@ -72,14 +78,14 @@ func (s *sheet) check(r document.Receipt, qr code) {
 	x := margin + side + 2*border + 6
 	width := pageWidth - margin - x
 	y := s.y + border
-	y += s.text(x, y, width, style{size: 11, bold: true, colour: accent}, r.CheckTitle) + 1
-	y += s.text(x, y, width, style{size: 9.5, colour: black}, r.Check) + 4
-	if r.Mention != "" {
-		y += s.text(x, y, width, style{size: 9, colour: black, lines: 5}, r.Mention) + 3
+	y += s.text(x, y, width, style{size: 11, bold: true, colour: accent}, c.title) + 1
+	y += s.text(x, y, width, style{size: 9.5, colour: black}, c.text) + 4
+	if c.mention != "" {
+		y += s.text(x, y, width, style{size: 9, colour: black, lines: 5}, c.mention) + 3
 	}
-	if r.Accountant.Value != "" {
-		y += s.text(x, y, width, style{size: 9, colour: grey}, r.Accountant.Label)
-		y += s.text(x, y, width, style{size: 10, bold: true, colour: black, lines: 2}, r.Accountant.Value)
+	if c.accountant.Value != "" {
+		y += s.text(x, y, width, style{size: 9, colour: grey}, c.accountant.Label)
+		y += s.text(x, y, width, style{size: 10, bold: true, colour: black, lines: 2}, c.accountant.Value)
 	}
 	s.y = max(s.y+side+2*border, y) + 2
 }
