@@ -31,6 +31,8 @@ import (
 	"quittance/ingress/problem"
 	"quittance/ingress/staff"
 	"quittance/ingress/web"
+	"quittance/internal/batchpapers"
+	"quittance/internal/batchseal"
 	"quittance/internal/cases"
 	"quittance/internal/commands"
 	"quittance/internal/contact"
@@ -126,7 +128,15 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 	if w.Files, err = w.files(pool, keys); err != nil {
 		t.Fatal(err)
 	}
-	batches, err := batchpages.New(batchpages.Config{Batches: w.Batches, Lines: opener{w}, Processor: asker{w}, Approvals: w.Desk, Book: identity.OpenBook(pool, keys), URL: office.URL, Importer: w.Files, Accounts: w.Files.Accounts})
+	signer, err := batchseal.NewSigner(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed, err := batchpapers.New(batchpapers.Config{Batches: w.Batches, Lines: opener{w}, Agency: instance.Registry.Agency, Signer: signer, Address: "https://pay.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	batches, err := batchpages.New(batchpages.Config{Papers: printed, Batches: w.Batches, Lines: opener{w}, Processor: asker{w}, Approvals: w.Desk, Book: identity.OpenBook(pool, keys), URL: office.URL, Importer: w.Files, Accounts: w.Files.Accounts})
 	if err != nil {
 		t.Fatal(err)
 	}
