@@ -265,12 +265,15 @@ func dayOf(lang money.Language, day string) string {
 	return language.Day(lang, at.Add(12*time.Hour)) // the same day in the zone of papers
 }
 
-// grouped writes a hash in groups of eight characters, so that people compare it and lines break between groups.
+// grouped writes a hash in groups of eight characters, as people compare it, so that it breaks in its middle only.
 func grouped(hash string) string {
 	var b strings.Builder
 	for i, r := range hash {
-		if i > 0 && i%8 == 0 {
+		switch {
+		case i > 0 && i == len(hash)/2:
 			b.WriteByte(' ')
+		case i > 0 && i%8 == 0:
+			b.WriteRune('\u00a0')
 		}
 		b.WriteRune(r)
 	}
@@ -355,7 +358,7 @@ func NewAdvice(lang money.Language, p Payout) (Advice, error) {
 	w := adviceTexts.In(lang)
 	a := Advice{
 		Lang: lang, Title: w.Title, Agency: p.Agency, Test: p.Test, Total: amounts.of(p.Amount),
-		Footer: fmt.Sprintf(w.Footer, p.Number, p.BatchRef, p.Revision, language.Date(lang, p.At)), Name: w.File + "-" + fileName(p.LineRef), Date: p.At,
+		Footer: fmt.Sprintf(w.Footer, language.Date(lang, p.At), p.Number, p.BatchRef, p.Revision), Name: w.File + "-" + fileName(p.LineRef), Date: p.At,
 	}
 	if words, ok := amounts.currency.Words(lang, p.Amount); ok {
 		a.InWords = w.InWords + " " + words

@@ -59,7 +59,7 @@ type adviceWords struct {
 	PartNote                                                             string // amount, time
 	Payer, Payee, Account, Purpose, Means, PaidAt, DecidedAt, ReturnedAt string
 	PayoutRef, OperatorRef, LineRef, BatchRef, CheckTitle, Check         string
-	Footer                                                               string // number, batch_ref, revision, time
+	Footer                                                               string // time, number, batch_ref, revision
 }
 
 var adviceTexts = language.Table[*adviceWords]{
@@ -70,7 +70,7 @@ var adviceTexts = language.Table[*adviceWords]{
 		Payer:        "Versé par", Payee: "Bénéficiaire", Account: "Compte ou numéro", Purpose: "Objet", Means: "Mode de paiement", PaidAt: "Payé le", DecidedAt: "Paiement constaté le", ReturnedAt: "Retourné le",
 		PayoutRef: "Référence du versement", OperatorRef: "Référence de l’opérateur", LineRef: "Référence de la ligne", BatchRef: "Référence du lot",
 		CheckTitle: "Vérifier cet avis", Check: "Scannez ce code avec un téléphone. La page doit s’ouvrir sous l’adresse",
-		Footer: "Ligne %d du lot %s, révision %d. État au %s.",
+		Footer: "État au %s. Ligne %d du lot %s, révision %d",
 	},
 	money.English: {
 		Title: "Payment advice", InWords: "In words:", Test: "TEST", TestNote: "TEST advice, without value: no money was paid.", File: "payment-advice", Paid: "PAID", Returned: "RETURNED",
@@ -79,6 +79,6 @@ var adviceTexts = language.Table[*adviceWords]{
 		Payer:        "Paid by", Payee: "Payee", Account: "Account or number", Purpose: "For", Means: "Payment mode", PaidAt: "Paid on", DecidedAt: "Payment established on", ReturnedAt: "Returned on",
 		PayoutRef: "Payment reference", OperatorRef: "Operator’s reference", LineRef: "Line reference", BatchRef: "Batch reference",
 		CheckTitle: "Check this advice", Check: "Scan this code with a phone. The page must open at the address",
-		Footer: "Line %d of the batch %s, revision %d. State on %s.",
+		Footer: "State on %s. Line %d of the batch %s, revision %d",
 	},
 }

@@ -31,7 +31,7 @@ func (s *sheet) advice(a document.Advice, qr *code) {
 		s.stamp(a.Paid, accent)
 	}
 	s.y += s.text(margin, s.y, textWidth, style{size: 24, bold: true, colour: black, lines: 1}, a.Total)
-	s.y += s.text(margin, s.y, textWidth, style{size: 10, colour: black}, a.InWords) + 3
+	s.y += s.text(margin, s.y, textWidth-stampWidth-6, style{size: 10, colour: black}, a.InWords) + 5
 	const labels = 48
 	for _, rows := range [][]document.Row{a.Facts, a.Proof} {
 		s.line()

@@ -47,10 +47,13 @@ func (s *sheet) receipt(r document.Receipt, qr code) {
 	s.foot(r)
 }
 
+// stampWidth and stampHeight are those of the frame of a stamp in millimetres.
+const stampWidth, stampHeight = 54.0, 12.0
+
 // stamp writes a word in a frame of its colour at the right of the total, at an angle.
 func (s *sheet) stamp(word string, c colour) {
 	t := style{size: 22, bold: true, colour: c, centre: true}
-	const width, height = 54.0, 12.0
+	const width, height = stampWidth, stampHeight
 	x, y := pageWidth-margin-width, s.y+2
 	s.pdf.TransformBegin()
 	s.pdf.TransformRotate(5, x+width/2, y+height/2)
