@@ -226,9 +226,9 @@ func (w *certificateWords) level(lang money.Language, l Level) (out []Row) {
 func (w *certificateWords) release(lang money.Language, a Approval) []Row {
 	switch {
 	case a.ReleasedAt.IsZero():
-		return []Row{{Label: w.ReleasedBy, Value: w.NotReleased}}
+		return []Row{{Label: w.Release, Value: w.NotReleased}}
 	case a.ReleasedBy.ID == "":
-		return []Row{{Label: w.ReleasedBy, Value: w.ByDate}, {Label: w.At, Value: language.Date(lang, a.ReleasedAt)}}
+		return []Row{{Label: w.Release, Value: w.ByDate}, {Label: w.At, Value: language.Date(lang, a.ReleasedAt)}}
 	}
 	return []Row{{Label: w.ReleasedBy, Value: w.person(a.ReleasedBy)}, {Label: w.At, Value: language.Date(lang, a.ReleasedAt)}}
 }

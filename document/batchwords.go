@@ -27,7 +27,7 @@ var certificateTexts = language.Table[*certificateWords]{
 		WhatIsApproved: "Ce qui est approuvé", BatchRef: "Référence du lot", Revision: "Révision", Mode: "Mode", Live: "Réel", TestMode: "Test", Date: "Date de paiement", PayUntil: "Dernier jour de paiement",
 		Count: "Nombre de lignes", Largest: "Ligne la plus élevée", Maker: "Préparé par", SealedAt: "Scellé le", Accounts: "Comptes de paiement", Total: "Total", OneLine: "1 ligne", Lines: "%d lignes",
 		Level: "Niveau %d\u00a0: rôle %s, approbations demandées\u00a0: %d", ApprovedBy: "Approuvé par", For: "À la place de", At: "Le", Passkey: "Clé d’accès",
-		Release: "Mise en paiement", ReleasedBy: "Mis en paiement par", NotReleased: "ce lot n’est pas encore mis en paiement", ByDate: "la date de paiement, selon les règles de l’administration",
+		Release: "Mise en paiement", ReleasedBy: "Mis en paiement par", NotReleased: "ce lot n’est pas encore mis en paiement", ByDate: "à la date de paiement, selon les règles de l’administration",
 		StateAt: "État au %s", State: "État du lot", Held: ", suspendu",
 		States: map[State]string{StateApproved: "Approuvé", StateReleasing: "En cours de paiement", StateDone: "Terminé"},
 		LineStates: map[State]string{
@@ -42,7 +42,7 @@ var certificateTexts = language.Table[*certificateWords]{
 		WhatIsApproved: "What is approved", BatchRef: "Batch reference", Revision: "Revision", Mode: "Mode", Live: "Live", TestMode: "Test", Date: "Payment date", PayUntil: "Last day of payment",
 		Count: "Number of lines", Largest: "Largest line", Maker: "Prepared by", SealedAt: "Sealed on", Accounts: "Payout accounts", Total: "Total", OneLine: "1 line", Lines: "%d lines",
 		Level: "Level %d: role %s, approvals needed: %d", ApprovedBy: "Approved by", For: "In the place of", At: "On", Passkey: "Passkey",
-		Release: "Release", ReleasedBy: "Released by", NotReleased: "this batch is not released yet", ByDate: "the payment date, as the agency’s policy says",
+		Release: "Release", ReleasedBy: "Released by", NotReleased: "this batch is not released yet", ByDate: "on the payment date, as the agency’s policy says",
 		StateAt: "State on %s", State: "State of the batch", Held: ", held",
 		States: map[State]string{StateApproved: "Approved", StateReleasing: "Paying", StateDone: "Done"},
 		LineStates: map[State]string{

@@ -83,6 +83,9 @@ func (s *standing) signed(known Passkeys) {
 		}
 		s.Approvals = append(s.Approvals, approval)
 	}
+	if approved := b.Status == disbursement.StatusApproved || b.Status == disbursement.StatusReleasing || b.Status == disbursement.StatusDone; !approved {
+		return // it lacks some
+	}
 	if len(c.Levels) == 0 || slices.ContainsFunc(c.Levels, func(l policy.Level) bool { return l.Needed < 1 }) || len(lacking(c, s.Approvals)) > 0 {
 		s.differ(DifferentApprovals)
 	}

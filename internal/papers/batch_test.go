@@ -149,7 +149,7 @@ var batchSays = map[string][]string{
 		"Approval certificate of a payment batch", "FCFA 537,750,000", "five hundred and thirty-seven million", "Mode Live", "30 November 2026", "Approved by Ben Ngoma (M-2)", "Level 2: role director, approvals needed: 1", "Paid, 2147 lines FCFA 537,000,000", "Passkey 5f70bf18",
 	},
 	"certificate-test":    {"TEST", "sans valeur", "suspendu depuis le 23 novembre 2026 à 14:30", "Mode Test", "Approuvé, suspendu", "n’est pas encore mis en paiement"},
-	"certificate-many":    {"compte_31, 1 ligne", "Personne numéro 19 (19)", "la date de paiement, selon les règles", "Vérifier ce certificat"},
+	"certificate-many":    {"compte_31, 1 ligne", "Personne numéro 19 (19)", "à la date de paiement, selon les règles", "Vérifier ce certificat"},
 	"certificate-hostile": {"[…] evil […]", "9 007 199 254 740 991 FCFA", "<script>alert(1)</script>", "RRRRRRRR", "WWWW", "[…] remplace"},
 	"advice-fr": {
 		"Avis de versement", "PAYÉ", "250 000 FCFA", "deux cent cinquante mille francs CFA", "Versé par Direction générale des impôts", "Bénéficiaire Ngoma Jean-Baptiste", "Compte ou numéro •••• 0001", "Salaire de novembre 2026", "Payé le 23 novembre 2026 à 10:30",
