@@ -29,7 +29,7 @@ var certificateTexts = language.Table[*certificateWords]{
 		Level: "Niveau %d\u00a0: rôle %s, approbations demandées\u00a0: %d", ApprovedBy: "Approuvé par", For: "À la place de", At: "Le", Passkey: "Clé d’accès",
 		Release: "Mise en paiement", ReleasedBy: "Mis en paiement par", NotReleased: "ce lot n’est pas encore mis en paiement", ByDate: "à la date de paiement, selon les règles de l’administration",
 		StateAt: "État au %s", State: "État du lot", Held: ", suspendu",
-		States: map[State]string{StateApproved: "Approuvé", StateReleasing: "En cours de paiement", StateDone: "Terminé"},
+		States: map[State]string{StateApproved: "Approuvé", StateReleasing: "En paiement", StateDone: "Terminé"},
 		LineStates: map[State]string{
 			StateReady: "À payer", StateSent: "Envoyées", StatePaid: "Payées", StateRefused: "Refusées", StateCancelled: "Annulées", StateReturned: "Retournées",
 		},

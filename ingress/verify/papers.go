@@ -48,7 +48,7 @@ var frenchPapers = paperWords{
 		"b_a": "Montant", "b_t": "Administration", "b_br": "Référence du lot", "b_rv": "Révision", "b_n": "Nombre de lignes", "b_st": "État", "b_lr": "Référence de la ligne", "b_pr": "Référence du versement",
 		"b_or": "Référence de l’opérateur", "b_pd": "Payé le", "b_rd": "Retourné le", "b_d": "Empreinte du lot", "b_iat": "État au",
 	},
-	States: map[string]string{"approved": "Approuvé", "releasing": "En cours de paiement", "done": "Terminé", "paid": "Payé", "returned": "Retourné"},
+	States: map[string]string{"approved": "Approuvé", "releasing": "En paiement", "done": "Terminé", "paid": "Payé", "returned": "Retourné"},
 	Held:   "suspendu",
 }
 
