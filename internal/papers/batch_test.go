@@ -160,3 +160,16 @@ var batchSays = map[string][]string{
 	"advice-returned-en": {"RETURNED", "TEST", "without value", "came back to the agency on 24 November 2026, 12:30"},
 	"advice-hostile":     {"WWWW", "<b>[…] evil […]</b> objet", "9 007 199 254 740 991 FCFA", "[…] remplace"},
 }
+
+func BenchmarkAdvice(b *testing.B) {
+	a, err := document.NewAdvice(money.French, payout(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	at := sealed(b, true, batchseal.Claims{Kind: batchseal.KindAdvice, LineRef: "AGENT-001", PayoutRef: "QD0A1B2C3D4E5F6G7H8J9K0MNP"})
+	for b.Loop() {
+		if _, err := papers.AdvicePDF(a, at); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -28,7 +28,7 @@ func TestGolden(t *testing.T) {
 		"receipt-hostile":    "04e2d29048974e6655d10465ba0b7fcce3bff0111fbc47990d8ff4d31e8b2112",
 		"notice-fr":          "32f4696a2f94cbf358dedc34d2706af420ff5ec7aa2eedc026781b864e35456f",
 		"certificate-fr":     "411b84ca0a25fc044b212eddb37e2f0ff53de28537de87f587a409e490bd8d7d",
-		"certificate-many":   "8fa1448f04f3b4abd2faa13b6fda91eeefde0eef19003fc7e783b3aceab0abfb",
+		"certificate-many":   "ba23d0ac46be0a3302dce8ef52aaf27df12e4fb3bd7401c79b745ac386f36d60",
 		"advice-fr":          "a58eb7293fede4e93c0743d06a7feb24e4d7ba17376db4a5ee314c69b8326ea8",
 		"advice-returned-en": "a58b0e07fe321a83bd6fa04506c59ecd9a4c8254d12393e9cd2d67f3eb9b24f0",
 		"advice-hostile":     "1bd55a0ab997dfcef57354acae99335c3a2549a83ae3cf738a1c4b1ded7252b2",

@@ -36,7 +36,7 @@ type paperFlags struct{ out, lang string }
 func (x *paperFlags) declare(f *pflag.FlagSet, m *cli.Meta, out string) {
 	x.lang = string(money.French)
 	f.StringVar(&x.out, "out", "", out)
-	cli.TakesChoice(f, &x.lang, "lang", []string{string(money.French), string(money.English)}, "language of the paper, fr if not given: ")
+	cli.TakesChoice(f, &x.lang, "lang", []string{string(money.French), string(money.English)}, "language of the paper: ")
 	f.StringVar(&m.CheckoutURL, "checkout-url", "", "URL of the checkout pages for citizens, https: the code of a paper leads there, to be verified")
 }
 

@@ -129,7 +129,7 @@ Only a person of the agency who prepares or approves batches may write it, and t
 		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
 			format = formatJSON
 			f.StringVar(&out, "out", "", "file to write; it must not exist")
-			cli.TakesChoice(f, &format, "format", []string{formatJSON, formatCSV, formatXLSX}, "json if not given: ")
+			cli.TakesChoice(f, &format, "format", []string{formatJSON, formatCSV, formatXLSX}, "")
 		},
 		Check: func(*cli.Meta) error {
 			if out == "" {
