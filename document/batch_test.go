@@ -69,7 +69,9 @@ func TestBatchPapersSay(t *testing.T) {
 		for name, change := range map[string]func(*document.Payout){
 			"returned": func(*document.Payout) {},
 			"paid":     func(p *document.Payout) { p.ReturnedAt, p.Returned = time.Time{}, nil },
-			"test":     func(p *document.Payout) { p.Test, p.ReturnedAt, p.Decided, p.CheckAddress = true, time.Time{}, true, "" },
+			"test": func(p *document.Payout) {
+				p.Test, p.ReturnedAt, p.Decided, p.CheckAddress = true, time.Time{}, true, ""
+			},
 		} {
 			p := payout()
 			change(&p)

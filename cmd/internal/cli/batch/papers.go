@@ -64,7 +64,7 @@ type desk struct {
 }
 
 // errDiffers says that Postgres does not show what Kafka has proven.
-var errDiffers = errors.New("Postgres does not show the batch as Kafka has it: hold the batch, and compare with `quittance readmodel verify`; `quittance rebuild batches` makes the rows again")
+var errDiffers = errors.New("the rows of Postgres do not show the batch as Kafka has it: hold the batch, and compare with `quittance readmodel verify`; `quittance rebuild batches` makes the rows again")
 
 // proveBatch proves a batch from Kafka, and that Postgres shows it so.
 func proveBatch(ctx context.Context, m *cli.Meta, store *disbursements.Store, b disbursements.Batch) (disbursements.Proof, error) {

@@ -268,7 +268,7 @@ func TestPapersOfChangedRows(t *testing.T) {
 	} {
 		d.exec(sql)
 		for _, args := range [][]string{{"certificate"}, {"advices"}, {"advices", "--line", "a"}} {
-			if got := paper(1, args...); !strings.Contains(got, "does not show the batch as Kafka has it") && !strings.Contains(got, "nobody has approved") {
+			if got := paper(1, args...); !strings.Contains(got, "do not show the batch as Kafka has it") && !strings.Contains(got, "nobody has approved") {
 				t.Errorf("%s: %v says %s", what, args, got)
 			}
 		}

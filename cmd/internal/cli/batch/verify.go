@@ -165,15 +165,19 @@ Only a person of the agency who prepares or approves batches may write it, and t
 				return err
 			}
 			return m.Show(render.Object{"file", out, "signature", out + signatureEnding, "format", format, "id", b.ID, "lines", proof.Lines, "approvals", len(proof.Approvals), "digest", b.Digest.String()}, func(p *render.Page) {
-				names := "It names all payees: keep it as you keep the payroll."
-				if format != formatJSON {
-					names = "It names no payee."
-				}
-				p.Say("%s has %d lines and %d approvals of %s. %s", out, proof.Lines, len(proof.Approvals), b.ID, names)
+				p.Say("%s has %d lines and %d approvals of %s. %s", out, proof.Lines, len(proof.Approvals), b.ID, namesIn(format))
 				p.Say("Its signature is %s.", out+signatureEnding)
 			})
 		},
 	}
+}
+
+// namesIn says whom an export of a format names.
+func namesIn(format string) string {
+	if format == formatJSON {
+		return "It names all payees: keep it as you keep the payroll."
+	}
+	return "It names no payee."
 }
 
 // exported returns the bytes of an export.
