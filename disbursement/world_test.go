@@ -63,6 +63,9 @@ type world struct {
 
 	events    []disbursement.Event
 	questions []disbursement.Question
+	// told and histories are the lines as events alone tell them.
+	told      map[disbursement.LineKey]disbursement.LineStatus
+	histories map[disbursement.LineKey]disbursement.History
 	// large turns off what would count the lines at each decision. seen gets the decisions.
 	large bool
 	seen  func(disbursement.Decision)
@@ -76,7 +79,7 @@ func newWorld(t tb) *world {
 		lines: map[disbursement.LineKey]disbursement.Line{}, queues: map[disbursement.QueueKey]disbursement.Queued{},
 		accounts: map[disbursement.AccountKey]disbursement.Account{}, agencies: map[disbursement.AgencyKey]disbursement.Agency{},
 		rosters: map[string]disbursement.Roster{}, refs: map[disbursement.RefKey]disbursement.LineKey{},
-		batchRefs: map[disbursement.BatchRefKey]disbursement.BatchRef{},
+		batchRefs: map[disbursement.BatchRefKey]disbursement.BatchRef{}, told: map[disbursement.LineKey]disbursement.LineStatus{}, histories: map[disbursement.LineKey]disbursement.History{},
 	}
 }
 
@@ -101,6 +104,7 @@ func startingFrom(t *testing.T, begin func(*world)) func(tb) *world {
 		w.t = run
 		w.batches, w.sealings, w.lines, w.queues = maps.Clone(w.batches), maps.Clone(w.sealings), maps.Clone(w.lines), maps.Clone(w.queues)
 		w.accounts, w.agencies, w.rosters = maps.Clone(w.accounts), maps.Clone(w.agencies), maps.Clone(w.rosters)
+		w.told, w.histories = maps.Clone(w.told), maps.Clone(w.histories)
 		w.refs, w.batchRefs = maps.Clone(w.refs), maps.Clone(w.batchRefs)
 		w.events, w.questions, w.pays, w.asks = slices.Clone(w.events), slices.Clone(w.questions), slices.Clone(w.pays), slices.Clone(w.asks)
 		return &w
@@ -160,6 +164,7 @@ func (w *world) decide(cmd disbursement.Command) disbursement.Answer {
 			delete(w.queues, k)
 		}
 	}
+	w.tell(d)
 	w.events = append(w.events, d.Events...)
 	w.questions = append(w.questions, d.Questions...)
 	if w.seen != nil {
@@ -169,6 +174,30 @@ func (w *world) decide(cmd disbursement.Command) disbursement.Answer {
 		w.counted(d)
 	}
 	return *d.Answer
+}
+
+// tell takes events as whoever proves a batch does, and checks that they tell each line as it is: its status, and that it was paid
+// exactly when it is paid, or was and came back, without a doubt. No paper is made of another line.
+func (w *world) tell(d disbursement.Decision) {
+	w.t.Helper()
+	for _, e := range d.Events {
+		for _, l := range e.Lines {
+			w.told[l.LineKey] = l.Status
+			if len(e.Lines) == 1 {
+				w.histories[l.LineKey] = w.histories[l.LineKey].After(e.Type, e.At, e.Detail)
+			}
+		}
+	}
+	for k, l := range d.Lines {
+		paid := l.Status == disbursement.LinePaid || l.Status == disbursement.LineReturned
+		h := w.histories[k]
+		switch {
+		case w.told[k] != l.Status:
+			w.t.Fatalf("events say that line %d is %s, it is %s", k.Position, w.told[k], l.Status)
+		case h.Evidenced(l) != (paid && !l.Contested):
+			w.t.Fatalf("line %d is %s (contested: %v), its events say %+v", k.Position, l.Status, l.Contested, h)
+		}
+	}
 }
 
 // mayRequest checks a request against the state before the decision: the batch was approved by others than its maker,

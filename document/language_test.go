@@ -10,4 +10,6 @@ func TestBothLanguagesSayEverything(t *testing.T) {
 	t.Parallel()
 	languagetest.Whole(t, receiptTexts)
 	languagetest.Whole(t, noticeTexts)
+	languagetest.Whole(t, certificateTexts)
+	languagetest.Whole(t, adviceTexts)
 }

@@ -10,6 +10,7 @@ import (
 
 	"quittance/disbursement"
 	"quittance/disbursement/digest"
+	"quittance/disbursement/paper"
 	"quittance/ingress/staff"
 	"quittance/internal/disbursements"
 	"quittance/internal/identity"
@@ -32,6 +33,7 @@ type batchView struct {
 	LinesNote               string
 	NextURL, FirstURL       string
 	CasesURL, CasesText     string
+	CertificateURL          string // of an approved batch
 	// Differs says that nobody can sign here, and why; empty for a batch that may be signed, or that nobody signs now.
 	Differs string
 	Signs   []signForm
@@ -90,6 +92,9 @@ func (v *visit) writeBatch(status int, b disbursements.Batch, field, fault strin
 		out.Hold = []staff.Fact{{Label: w.Reason, Value: b.Hold.Reason}, {Label: w.HeldBy, Value: names.name(b.Hold.By, w.Service)}, {Label: w.Since, Value: v.At(b.Hold.Since)}}
 	}
 	out.Facts = v.facts(b, names)
+	if certified(b) {
+		out.CertificateURL = v.URL(path + pathCertificate)
+	}
 	out.Accounts = staff.Grid{Caption: w.Accounts, Heads: []string{w.Account, w.Count, w.Sum}}
 	for _, a := range v.content(b).Accounts {
 		out.Accounts.Rows = append(out.Accounts.Rows, []staff.Cell{{Text: a.Code}, {Text: fmt.Sprint(a.Count)}, {Text: v.sum(a.Sum, b.Currency), Class: staff.ClassSum}})
@@ -319,18 +324,10 @@ func (v *visit) lines(out *batchView, b disbursements.Batch, first int, cases bo
 		}
 		out.Lines.Rows = append(out.Lines.Rows, []staff.Cell{
 			number, ref,
-			{Text: c.Name, More: masked(cmp.Or(c.IBAN, c.Number, c.MSISDN))},
+			{Text: c.Name, More: paper.MaskedAccount(c)},
 			{Text: v.sum(c.Amount, c.Currency), Class: staff.ClassSum},
 			{Text: c.PayoutAccount, More: c.PaymentMode},
 			status,
 		})
 	}
-}
-
-// masked shows the last four characters of an account or a number.
-func masked(account string) string {
-	if len(account) <= 4 {
-		return strings.Repeat("•", len(account))
-	}
-	return "•••• " + account[len(account)-4:]
 }

@@ -37,6 +37,7 @@ type Config struct {
 	Processor disbursements.Asker
 	Approvals Approvals
 	Book      Book
+	Papers    Papers
 	// Importer makes batches of files, and Accounts returns the payout accounts that a template is for, with the revision of the
 	// registry that has them.
 	Importer Importer
@@ -53,7 +54,7 @@ type Disbursements struct {
 
 // New makes the pages.
 func New(cfg Config) (*Disbursements, error) {
-	if cfg.Batches == nil || cfg.Lines == nil || cfg.Processor == nil || cfg.Approvals == nil || cfg.Book == nil || cfg.Importer == nil || cfg.Accounts == nil || cfg.URL == "" {
+	if cfg.Batches == nil || cfg.Lines == nil || cfg.Processor == nil || cfg.Approvals == nil || cfg.Book == nil || cfg.Papers == nil || cfg.Importer == nil || cfg.Accounts == nil || cfg.URL == "" {
 		return nil, errors.New("disbursements: every field of the configuration is required")
 	}
 	cfg.URL = strings.TrimSuffix(cfg.URL, "/")
@@ -93,6 +94,8 @@ func (d *Disbursements) Part() staff.Part {
 		route(http.MethodGet, rootTemplate, identity.MayPrepareBatches, (*visit).template),
 		route(http.MethodPost, rootBatches+"/{batch}/seal", identity.MayPrepareBatches, (*visit).seal),
 		route(http.MethodPost, rootBatches+"/{batch}/discard", identity.MayPrepareBatches, (*visit).discard),
+		route(http.MethodGet, rootBatches+"/{batch}"+pathCertificate, identity.MaySeeBatches, (*visit).certificate),
+		route(http.MethodGet, rootBatches+"/{batch}/lines/{line}"+pathAdvice, identity.MaySeeLines, (*visit).advice),
 		route(http.MethodGet, rootBatches+"/{batch}", identity.MaySeeBatches, (*visit).showBatch),
 		route(http.MethodPost, rootBatches+"/{batch}/hold", identity.MayManageBatches, (*visit).hold),
 		route(http.MethodPost, rootBatches+"/{batch}/stop", identity.MayManageBatches, (*visit).stop),

@@ -12,6 +12,7 @@ import (
 
 	"quittance/disbursement"
 	"quittance/disbursement/digest"
+	"quittance/disbursement/paper"
 	"quittance/ingress/staff"
 	"quittance/internal/commands"
 	"quittance/internal/disbursements"
@@ -40,6 +41,7 @@ type lineView struct {
 	Differs                 string
 	Signs                   []signForm
 	DropURL                 string
+	AdviceURL               string // of a paid line
 	Acts                    []actForm
 }
 
@@ -103,6 +105,9 @@ func (v *visit) writeLine(status int, fault string) {
 	}
 	out.Facts, out.Attempts = v.lineFacts(b, l), v.attempts(l.Line)
 	out.Steps = v.history(history, namer{people, roster})
+	if advised(l) {
+		out.AdviceURL = v.URL(path + pathAdvice)
+	}
 	if err := v.lineForms(out, b, l, roster, namer{people, roster}); err != nil {
 		v.Failed("preparing what a person decides about a line", err)
 		return
@@ -130,7 +135,7 @@ func (v *visit) lineFacts(b disbursements.Batch, l disbursements.OpenLine) []sta
 			{Label: w.Amount, Value: v.sum(c.Amount, c.Currency)},
 			{Label: w.Account, Value: c.PayoutAccount},
 			{Label: w.Payee, Value: c.Name},
-			{Label: w.PayeeAccount, Value: masked(cmp.Or(c.IBAN, c.Number, c.MSISDN))},
+			{Label: w.PayeeAccount, Value: paper.MaskedAccount(c)},
 			{Label: w.Purpose, Value: c.Purpose},
 		}
 	} else { // reference, amount and account of the row are not proven to be those of the leaf
@@ -157,7 +162,7 @@ func (v *visit) attempts(l disbursement.Line) []staff.Fact {
 	at := func(label string, when string) staff.Fact { return staff.Fact{Label: label, Value: when} }
 	out := []staff.Fact{
 		at(w.Attempt, strconv.Itoa(l.Attempt)),
-		{Label: w.PayoutRef, Value: l.AttemptID().PayoutRef(), Code: true},
+		{Label: w.PayoutRef, Value: paper.PayoutRef(l), Code: true},
 		at(w.SentAt, v.At(l.SentAt)),
 	}
 	if l.RequestedAt.After(l.SentAt) {

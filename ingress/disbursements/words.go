@@ -32,6 +32,9 @@ type words struct {
 	LiftWaits                                                             string // time
 	LiftSecond                                                            string // person, time
 
+	Certificate, Advice, NotApproved, NotPaid, NoPayee string
+	NoPaper                                            string // list
+
 	LineTitle                                                     string // number, batch_ref
 	WhatWasApproved, WhatBecame, PayeeAccount, Purpose            string
 	CorrectsLabel, CorrectedBy, Attempt, PayoutRef, SentAt        string
@@ -107,6 +110,12 @@ var french = words{ //nolint:gosec // texts, no credential
 	LiftWaits:    "Vous avez signé la reprise le %s. Elle attend la signature d’une autre personne de la liste.",
 	LiftSecond:   "%s a signé la reprise le %s. Avec votre signature, le lot reprend.",
 
+	Certificate: "Certificat d’approbation (PDF)", Advice: "Avis de versement (PDF)",
+	NotApproved: "Il n’y a pas de certificat : ce lot n’est pas approuvé par toutes les personnes demandées, ou il a pris fin sans rien payer.",
+	NotPaid:     "Il n’y a pas d’avis : cette ligne n’est pas payée, ou l’opérateur se contredit à son sujet.",
+	NoPayee:     "Il n’y a pas d’avis : le contenu de cette ligne est effacé ou illisible.",
+	NoPaper:     "Aucun document n’est établi : ce qui est enregistré ici n’est pas ce qui a été approuvé (%s). Suspendez le lot et prévenez l’exploitation.",
+
 	LineTitle: "Ligne %d du lot %s", WhatWasApproved: "Ce qui a été approuvé", WhatBecame: "Ce que la ligne est devenue", PayeeAccount: "Compte ou numéro", Purpose: "Objet",
 	CorrectsLabel: "Paie à la place de", CorrectedBy: "Payée par", Attempt: "Tentatives", PayoutRef: "Référence chez l’opérateur et sur le relevé", SentAt: "Envoyée le", RequestedAt: "Envoyée de nouveau le",
 	EnquiredAt: "Opérateur interrogé le", EndedAt: "Décidée le", DoubtLabel: "Tentative contestée", OperatorCode: "Motif du refus", OperatorRef: "Numéro de l’opérateur",
@@ -181,7 +190,7 @@ var french = words{ //nolint:gosec // texts, no credential
 		"approve": "Votre approbation est enregistrée.", "reject": "Le lot est rejeté.", "release": "Le lot est mis en paiement.", "resume": "La suspension est levée.", "resume_first": "Votre signature est enregistrée. Une autre personne doit signer.",
 		"hold": "Le lot est suspendu.", "recall": "Le lot est rappelé.", "stop": "Le lot est arrêté.", "proposed": "Votre proposition est signée. Une autre personne doit la signer.", "changed": "Le changement est enregistré. Il s’applique dans 24 heures.", "dropped": "La proposition est abandonnée.", "settle_first": "Votre signature est enregistrée. Une autre personne doit signer.", "settle": "La décision est appliquée.", "retry": "La ligne est de nouveau à payer. Elle est envoyée dès que le lot et son compte paient.", "cancel": "La ligne est annulée.", "acknowledge": "Le cas est noté.", "revoked": "Le signataire est retiré.",
 	},
-	Differences: map[string]string{"digest": "l’empreinte", "root": "le contenu des lignes", "count": "le nombre de lignes", "sum": "les montants", "lines": "une ligne illisible"},
+	Differences: map[string]string{"digest": "l’empreinte", "root": "le contenu des lignes", "count": "le nombre de lignes", "sum": "les montants", "lines": "une ligne illisible", "approvals": "les approbations", "status": "l’état d’une ligne ou du lot"},
 	Proposals:   map[string]string{"people": "Changement de signataires proposé", "policy": "Règles proposées"},
 	NameChecks:  map[string]string{"off": "aucune", "new": "nouveaux bénéficiaires", "all": "tous les bénéficiaires"},
 	Releases:    map[string]string{"manual": "par une personne, avec sa clé d’accès", "on_date": "à la date de paiement"},
@@ -240,6 +249,12 @@ var english = words{
 	RefusedBy:    "The request is refused (%s). Load the page again, and tell the operators of the service if it is refused again.",
 	LiftWaits:    "You signed the end of the hold on %s. It waits for the signature of another person of the list.",
 	LiftSecond:   "%s signed the end of the hold on %s. With your signature the batch goes on.",
+
+	Certificate: "Approval certificate (PDF)", Advice: "Payment advice (PDF)",
+	NotApproved: "There is no certificate: this batch is not approved by all people who have to, or it ended without paying anything.",
+	NotPaid:     "There is no advice: this line is not paid, or the operator contradicts itself about it.",
+	NoPayee:     "There is no advice: the content of this line is erased or unreadable.",
+	NoPaper:     "No paper is made: what is recorded here is not what was approved (%s). Hold the batch and tell whoever runs the service.",
 
 	LineTitle: "Line %d of batch %s", WhatWasApproved: "What was approved", WhatBecame: "What became of the line", PayeeAccount: "Account or number", Purpose: "Purpose",
 	CorrectsLabel: "Pays in place of", CorrectedBy: "Paid by", Attempt: "Attempts", PayoutRef: "Reference at the operator and on the statement", SentAt: "Sent", RequestedAt: "Sent again",
@@ -315,7 +330,7 @@ var english = words{
 		"approve": "Your approval is recorded.", "reject": "The batch is rejected.", "release": "The batch is released.", "resume": "The hold is lifted.", "resume_first": "Your signature is recorded. Another person must sign.",
 		"hold": "The batch is held.", "recall": "The batch is recalled.", "stop": "The batch is stopped.", "proposed": "Your proposal is signed. Another person must sign it.", "changed": "The change is recorded. It applies in 24 hours.", "dropped": "The proposal is dropped.", "settle_first": "Your signature is recorded. Another person must sign.", "settle": "The decision applies.", "retry": "The line is to be paid again. It is sent as soon as the batch and its account pay.", "cancel": "The line is cancelled.", "acknowledge": "The case is noted.", "revoked": "The signatory is revoked.",
 	},
-	Differences: map[string]string{"digest": "the digest", "root": "the content of the lines", "count": "the number of lines", "sum": "the amounts", "lines": "an unreadable line"},
+	Differences: map[string]string{"digest": "the digest", "root": "the content of the lines", "count": "the number of lines", "sum": "the amounts", "lines": "an unreadable line", "approvals": "the approvals", "status": "the status of a line or of the batch"},
 	Proposals:   map[string]string{"people": "Proposed change of signatories", "policy": "Proposed policy"},
 	NameChecks:  map[string]string{"off": "none", "new": "new payees", "all": "all payees"},
 	Releases:    map[string]string{"manual": "by a person, with a passkey", "on_date": "on the payment date"},

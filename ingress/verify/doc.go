@@ -1,6 +1,7 @@
 // Package verify is where anybody checks receipts, on the host of the checkout:
 //
 //	/.well-known/jwks.json    the public keys (RFC 7517, RFC 8615)
+//	/.well-known/batches-jwks.json   those of certificates and payment advices of batches (internal/batchseal)
 //	/q                        a page that checks a receipt in the browser, also without network
 //	                          after the first visit; a form does the same without a script
 //	/q/status/{jti}           whether the payment of a receipt stands: paid, reversed, unknown; with the
@@ -12,6 +13,9 @@
 // says of the payment what the record says, not more. Only two
 // tokens are sent: those of revoked keys, because only the record proves them, and those that a
 // browser without Ed25519 cannot check itself.
+//
+// The code of a paper of a batch leads to the same page. It is checked by its signature alone: the service that answers here knows
+// no batches, so the page says as of when the paper is true, and that the agency knows more.
 //
 // A jti is a UUID of version 7, 74 bits of which are random, and the calls without a key of a client are
 // limited, so that nobody finds payments by trying; what the answer to a hit tells is that some

@@ -7,6 +7,7 @@ import (
 
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
+	"quittance/internal/batchseal"
 	"quittance/internal/receipts"
 	"quittance/money"
 )
@@ -49,6 +50,7 @@ func (v *Verify) data(lang money.Language) string {
 	body, err := json.Marshal(map[string]any{
 		"issuer": v.cfg.Keys.Issuer(), "lang": lang, "verdicts": w.Verdicts, "more": w.More, "served": w.Served, "unable": w.Unable,
 		"channels": w.Channels, "partial": w.Partial, "noList": w.NoList, "orders": w.Orders, "unproven": w.Unproven, "testReversed": w.TestReversed, "currencies": currencies,
+		"papers": map[string]any{"verdicts": w.Papers.Verdicts, "more": w.Papers.More, "states": w.Papers.States, "held": w.Papers.Held},
 	})
 	if err != nil {
 		panic(err) // texts and numbers
@@ -71,6 +73,8 @@ type Answer struct {
 	Claims  *receipts.Claims `json:"claims,omitempty"`
 	// Order is what the claims say of the field order: matches, differs, untyped, or unproven.
 	Order orderResult `json:"order,omitempty"`
+	// Paper is what the code of a certificate or an advice of a batch says. At is then that of the sentence.
+	Paper *batchseal.Claims `json:"paper,omitempty"`
 }
 
 // check is POST /q: a check by the service, for browsers without scripts, and for receipts that
@@ -96,6 +100,10 @@ func (v *Verify) check(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusUnprocessableEntity, fieldReceipt, p.W.Missing)
 		return
 	}
+	if batchseal.IsToken(typed) {
+		v.answerPaper(w, r, visit, &p, typed, asJSON)
+		return
+	}
 	keys, err := v.cfg.Keys.Keys(r.Context())
 	var result receipts.Result
 	if err == nil {
@@ -116,6 +124,25 @@ func (v *Verify) check(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// answerPaper answers with what the code of a paper of a batch says.
+func (v *Verify) answerPaper(w http.ResponseWriter, r *http.Request, visit web.Visit, p *view, typed string, asJSON bool) {
+	of := v.checkPaper(typed)
+	if !asJSON {
+		p.Typed[fieldReceipt] = typed
+		p.showPaper(visit.Lang, of, v.agency(of.claims.Agency))
+		visit.Write(http.StatusOK, "check", p)
+		return
+	}
+	out := Answer{Verdict: of.verdict}
+	if !of.at.IsZero() {
+		out.At = of.at.Unix()
+	}
+	if of.claims.Kind != "" {
+		out.Paper = &of.claims
+	}
+	v.writeAnswer(w, r, out)
+}
+
 // show puts a result into the page.
 func (p *view) show(lang money.Language, result receipts.Result, agency string) {
 	p.Verdict, p.More, p.Class = Sentence(lang, result), p.W.More[result.Verdict], "warn"
@@ -134,6 +161,10 @@ func (v *Verify) writeResult(w http.ResponseWriter, r *http.Request, result rece
 	if result.Claims.ID != "" {
 		out.Claims, out.Order = &result.Claims, orderOf(result.Claims, order)
 	}
+	v.writeAnswer(w, r, out)
+}
+
+func (v *Verify) writeAnswer(w http.ResponseWriter, r *http.Request, out Answer) {
 	body, err := json.Marshal(out)
 	if err != nil {
 		v.unavailable(w, r, "encoding a result", err)

@@ -20,6 +20,7 @@ import (
 	"quittance/checkout"
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
+	"quittance/internal/batchseal"
 	"quittance/internal/receipts"
 	"quittance/internal/sessions"
 	"quittance/money"
@@ -48,6 +49,8 @@ type Sessions interface {
 type Config struct {
 	Keys     Keys
 	Sessions Sessions
+	// Papers are the public keys of certificates and payment advices of batches; may be empty.
+	Papers receipts.Keys
 	// Slug returns the slug of an agency.
 	Slug func(agencyID string) string
 	// Agencies returns the full names of all agencies by their slugs.
@@ -150,6 +153,8 @@ func (v *Verify) serviceWorker() ([]byte, error) {
 func (v *Verify) Routes(r chi.Router) {
 	r.Get(PathKeys, v.jwks)
 	r.Head(PathKeys, v.jwks)
+	r.Get(batchseal.Path, v.paperKeys)
+	r.Head(batchseal.Path, v.paperKeys)
 	v.site.Routes(r.With(web.Compress()), func(r chi.Router) {
 		r.Get("/", v.show)
 		r.Get("/sw.js", func(w http.ResponseWriter, _ *http.Request) {
@@ -176,6 +181,11 @@ func (v *Verify) jwks(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	write(w, r, "application/jwk-set+json", keysCacheControl, keys.JWKS(v.cfg.Now()))
+}
+
+// paperKeys answers with the key set of papers of batches.
+func (v *Verify) paperKeys(w http.ResponseWriter, r *http.Request) {
+	write(w, r, "application/jwk-set+json", keysCacheControl, v.cfg.Papers.JWKS(v.cfg.Now()))
 }
 
 // agencies answers with the full names of the agencies by their slugs, which tokens name.

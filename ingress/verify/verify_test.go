@@ -20,6 +20,7 @@ import (
 	"quittance/checkout"
 	"quittance/ingress/verify"
 	"quittance/ingress/web"
+	"quittance/internal/batchseal"
 	"quittance/internal/operation"
 	"quittance/internal/receipts"
 	"quittance/internal/secret"
@@ -77,6 +78,7 @@ func paid() checkout.Session {
 type world struct {
 	payments
 	store  *receipts.Store
+	papers *batchseal.Signer
 	router chi.Router
 	revoke func(kid string)
 }
@@ -100,8 +102,15 @@ func newWorld(t *testing.T, perClient float64) *world {
 		if err != nil {
 			t.Fatal(err)
 		}
+		printed, err := batchseal.Keys(master)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.papers, err = batchseal.NewSigner(master); err != nil {
+			t.Fatal(err)
+		}
 		v, err := verify.New(verify.Config{
-			Keys: w.store, Sessions: &w.payments, Slug: func(string) string { return "impots" }, Agencies: func() map[string]string { return map[string]string{"impots": "Direction générale des impôts"} }, Gate: gate, PublicURL: "https://" + host, ListAge: time.Nanosecond,
+			Papers: printed, Keys: w.store, Sessions: &w.payments, Slug: func(string) string { return "impots" }, Agencies: func() map[string]string { return map[string]string{"impots": "Direction générale des impôts"} }, Gate: gate, PublicURL: "https://" + host, ListAge: time.Nanosecond,
 			Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
@@ -307,6 +316,59 @@ func TestForm(t *testing.T) {
 	}
 	if a := w.do(t, http.MethodPost, "/q", "receipt=x", "Sec-Fetch-Site", "cross-site"); a.Code != http.StatusForbidden {
 		t.Errorf("from another site: %d", a.Code)
+	}
+}
+
+// The codes of certificates and payment advices are checked by their signature, with keys of their own; the service's own pages of
+// receipts say what they say, and a paper of another kind of key is none.
+func TestPapersOfBatches(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1000)
+	set := w.do(t, http.MethodGet, batchseal.Path, "")
+	keys, err := receipts.ParseJWKS(set.Body.Bytes())
+	if err != nil || len(keys) != 2 || set.Header().Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("%s, %v", set.Body, err)
+	}
+	for _, k := range keys {
+		if strings.Contains(w.do(t, http.MethodGet, verify.PathKeys, "").Body.String(), k.ID) {
+			t.Errorf("the key %s of papers is among those of receipts", k.ID)
+		}
+	}
+	advice := batchseal.Claims{
+		Version: batchseal.Version, Kind: batchseal.KindAdvice, Issuer: host, IssuedAt: now.Unix(), Agency: "impots", BatchRef: "salaries", Revision: 1, Amount: 250_000, Currency: "XAF", State: "paid",
+		LineRef: "<b>A", PayoutRef: "QD1", PaidAt: paidAt.Unix(),
+	}
+	later := advice
+	later.Version++
+	for name, c := range map[string]struct {
+		claims  batchseal.Claims
+		live    bool
+		verdict string
+		says    []string
+	}{
+		"advice":             {advice, true, "advice", []string{"Avis de versement authentique, état au 23 novembre 2026 à 10:30", "250 000 FCFA", "&lt;b&gt;A", "Direction générale des impôts"}},
+		"test":               {advice, false, "paper_test", []string{"Document de TEST, sans valeur"}},
+		"of a later version": {later, true, "unknown_key", []string{"Clé inconnue"}},
+	} {
+		token, err := w.papers.Token(c.live, c.claims)
+		if err != nil {
+			t.Fatal(err)
+		}
+		form := url.Values{"receipt": {"https://" + host + "/q#" + token}, "lang": {"fr"}}.Encode()
+		text := strings.Join(strings.Fields(w.do(t, http.MethodPost, "/q", form, "Sec-Fetch-Site", "same-origin").Body.String()), " ")
+		for _, part := range c.says {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s does not say %q: %s", name, part, text)
+			}
+		}
+		var got struct {
+			Verdict string
+			Paper   *batchseal.Claims
+		}
+		a := w.do(t, http.MethodPost, "/q", form, "Accept", "application/json", "Sec-Fetch-Site", "same-origin")
+		if err := json.Unmarshal(a.Body.Bytes(), &got); err != nil || got.Verdict != c.verdict || (got.Paper != nil) != (c.verdict != "unknown_key") || got.Paper != nil && *got.Paper != c.claims {
+			t.Errorf("%s: %s, %v", name, a.Body, err)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"quittance/internal/batchseal"
 	"quittance/internal/receipts"
 	"quittance/money"
 	"quittance/money/language"
@@ -28,6 +29,8 @@ type words struct {
 	// payer, whom no token names.
 	Orders   map[orderResult]string
 	Unproven string
+	// Papers are the texts of certificates and advices of batches.
+	Papers paperWords
 	// Channels by their names in tokens.
 	Channels map[string]string
 	Limited  string
@@ -71,6 +74,7 @@ var texts = language.Table[*words]{
 		Channels: map[string]string{
 			"MOBILE_MONEY": "Mobile money", "CARD": "Carte", "CASH": "Espèces au guichet",
 		},
+		Papers:  frenchPapers,
 		Limited: "Trop de vérifications. Réessayez dans un instant.",
 	},
 	money.English: {
@@ -110,6 +114,7 @@ var texts = language.Table[*words]{
 		Channels: map[string]string{
 			"MOBILE_MONEY": "Mobile money", "CARD": "Card", "CASH": "Cash at a counter",
 		},
+		Papers:  englishPapers,
 		Limited: "Too many checks. Try again in a moment.",
 	},
 }
@@ -163,6 +168,11 @@ type row struct {
 // rows returns the claims of a result, in the order of the page, and what the claims do not say.
 // Without claims the values are empty. agency is the full name; typed is the dossier number.
 func (w *words) rows(lang money.Language, c receipts.Claims, agency, typed string) []row {
+	return append(w.receiptRows(lang, c, agency, typed), w.Papers.rows(lang, batchseal.Claims{}, "")...)
+}
+
+// receiptRows are the rows of a receipt. Those of a paper of a batch follow them on the page.
+func (w *words) receiptRows(lang money.Language, c receipts.Claims, agency, typed string) []row {
 	var amount, fee, total, paid, subject, partial, order, payer string
 	if c.ID != "" {
 		format := func(amount int64) string {

@@ -61,11 +61,15 @@ const (
 	DifferentSum    Difference = "sum" // or the largest line, or the sum of an account
 	// DifferentLines says that a line cannot be opened.
 	DifferentLines Difference = "lines"
+	// DifferentApprovals says that an approval is not signed over the batch, by a passkey of its person, or that one lacks, and
+	// DifferentStatus that the status of a line or of the batch is not what the rest says. Stands finds them, Compare does not.
+	DifferentApprovals Difference = "approvals"
+	DifferentStatus    Difference = "status"
 )
 
 // Differences has all differences.
 func Differences() []Difference {
-	return []Difference{DifferentDigest, DifferentRoot, DifferentCount, DifferentSum, DifferentLines}
+	return []Difference{DifferentDigest, DifferentRoot, DifferentCount, DifferentSum, DifferentLines, DifferentApprovals, DifferentStatus}
 }
 
 // compareAtOnce is how many lines are in memory.

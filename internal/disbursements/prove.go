@@ -11,7 +11,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/disbursement"
-	"quittance/disbursement/assertion"
 	"quittance/disbursement/digest"
 	"quittance/disbursement/policy"
 	"quittance/internal/kafka"
@@ -25,6 +24,8 @@ type Proof struct {
 	// Batch is as its last event has it.
 	Batch  disbursement.Batch
 	Digest digest.Hash
+	// Content is what approvers signed; zero for a batch that was not sealed.
+	Content digest.Batch
 	// Lines are those that were added, in order, without their contents.
 	Lines     int
 	Sum       int64 // minor units
@@ -39,6 +40,30 @@ type Proof struct {
 	// Partition and Offsets are where its records are: the first and the last one.
 	Partition int32
 	Offsets   [2]int64
+
+	outcomes map[int]Outcome // by position
+}
+
+// Outcome is a line as the last event about it has it, without its content, and when its money moved.
+type Outcome struct {
+	disbursement.Line
+	disbursement.History
+}
+
+// Outcome returns what became of the line at a position; false for one that was not added.
+func (p Proof) Outcome(position int) (Outcome, bool) {
+	o, ok := p.outcomes[position]
+	return o, ok
+}
+
+// Find returns what became of the line with a line_ref; false if none has it.
+func (p Proof) Find(ref string) (Outcome, bool) {
+	for _, o := range p.outcomes {
+		if o.Ref == ref {
+			return o, true
+		}
+	}
+	return Outcome{}, false
 }
 
 // ProvenApproval is an approval whose signature holds.
@@ -93,7 +118,7 @@ type prover struct {
 	roster          policy.Roster
 	agencies        map[bool]disbursement.Agency // by mode
 	agency          disbursement.Agency          // in the batch's mode
-	lines           map[int]disbursement.Line
+	lines           map[int]Outcome
 	tree            digest.Tree
 	leaves          []digest.Hash
 	accounts        map[int]disbursement.Total
@@ -186,7 +211,7 @@ func (p *prover) seal(e disbursement.Event) {
 	if err != nil || sum != e.Batch.Digest {
 		p.fault("the digest is not that of what was sealed")
 	}
-	p.out.Digest = sum
+	p.out.Digest, p.out.Content = sum, c
 	p.same(e)
 	if c.Root != p.tree.Root() || c.Count != p.out.Lines || c.Sum != p.out.Sum || c.Largest != p.largest {
 		p.fault("root, count, sum or largest line are not those of the lines that were added")
@@ -240,11 +265,13 @@ func (p *prover) same(e disbursement.Event) {
 // follow keeps the lines as an event leaves them, and finds attempts that are made while another one may pay.
 func (p *prover) follow(e disbursement.Event) {
 	if p.lines == nil {
-		p.lines = map[int]disbursement.Line{}
+		p.lines = map[int]Outcome{}
 	}
 	for _, l := range e.Lines {
-		before := p.lines[l.Position]
+		before, known := p.lines[l.Position]
 		switch {
+		case known && (l.Leaf != before.Leaf || l.Amount != before.Amount || l.Ref != before.Ref || l.Account != before.Account):
+			p.fault("line %d is another one than was added", l.Position+1)
 		case e.Type == disbursement.EventLinesSent && (before.Status != disbursement.LineReady || l.Attempt != before.Attempt+1):
 			p.fault("line %d was sent again while it was %s", l.Position+1, before.Status)
 		case e.Type == disbursement.EventLinesResent && (before.Status != disbursement.LineSent || l.Attempt != before.Attempt):
@@ -255,7 +282,10 @@ func (p *prover) follow(e disbursement.Event) {
 			p.fault("line %d became ready again after it was %s", l.Position+1, before.Status)
 		}
 		l.Sealed = nil
-		p.lines[l.Position] = l
+		if len(e.Lines) == 1 { // money moves in events of one line
+			before.History = before.After(e.Type, e.At, e.Detail)
+		}
+		p.lines[l.Position] = Outcome{l, before.History}
 	}
 }
 
@@ -269,37 +299,18 @@ func (p *prover) approval(e disbursement.Event, offset int64) {
 		p.fault("what was sealed changed at offset %d", offset)
 	}
 	a := e.Sealing.Approvals[len(p.out.Approvals)]
-	out := ProvenApproval{Level: a.Level, Person: a.Person, For: a.For, At: a.At, Key: a.Signed.Assertion.KeyHash(), Offset: offset}
-	statement, err := digest.Step{Digest: p.out.Digest, Level: a.Level, Person: a.Person, Verdict: digest.Approve}.Statement()
-	if err != nil || a.Signed.Assertion.Verify(assertion.Party{RPID: p.content.RPID, Origin: p.content.Origin}, statement) != nil {
-		p.fault("the approval of %s at level %d is not signed over this batch", a.Person, a.Level)
-	}
-	// After those that were verified, not those that the event calls given before.
-	var given []policy.Approval
-	for _, x := range p.out.Approvals {
-		given = append(given, policy.Approval{Level: x.Level, Person: x.Person, For: x.For})
-	}
-	if counted, err := policy.Counts(p.content.Levels, given, p.content.Maker, a.Level, a.Person); err != nil || counted != a.Approval {
-		p.fault("%s does not count at level %d (%v)", a.Person, a.Level, err)
-	}
-	if !disbursement.SealedKey(p.content.Levels, a.Level, a.Signed) {
-		p.fault("%s is not listed at level %d with this passkey", a.Person, a.Level)
+	out, faults := attested(p.content, p.out.Digest, p.out.Approvals, a)
+	out.Offset = offset
+	for _, text := range faults {
+		p.fault("%s", text)
 	}
 	p.out.Approvals = append(p.out.Approvals, out)
 }
 
 // enough finds levels that lack people.
 func (p *prover) enough() {
-	for i, l := range p.content.Levels {
-		n := 0
-		for _, a := range p.out.Approvals {
-			if a.Level == i+1 {
-				n++
-			}
-		}
-		if n < l.Needed {
-			p.fault("level %d has %d of %d approvals", i+1, n, l.Needed)
-		}
+	for _, text := range lacking(p.content, p.out.Approvals) {
+		p.fault("%s", text)
 	}
 	if !p.sealed {
 		p.fault("the batch was not sealed")
@@ -322,6 +333,16 @@ func (p *prover) sends(e disbursement.Event) {
 }
 
 func (p *prover) end() {
+	var totals disbursement.Totals
+	for _, l := range p.lines {
+		if t := totals.Of(l.Status); t != nil {
+			t.Count, t.Sum = t.Count+1, t.Sum+l.Amount
+		}
+	}
+	if totals != p.out.Batch.Lines {
+		p.fault("the counts and sums by status are not those of the lines")
+	}
+	p.out.outcomes = p.lines
 	switch p.out.Batch.Status {
 	case disbursement.StatusApproved, disbursement.StatusReleasing, disbursement.StatusDone:
 		p.enough()

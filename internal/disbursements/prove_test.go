@@ -180,6 +180,12 @@ func TestProve(t *testing.T) {
 		"sent while it is held": {func(e []disbursement.Event) []disbursement.Event {
 			return each(e, disbursement.EventLinesSent, func(e *disbursement.Event) { e.Batch.Hold = disbursement.Hold{Reason: "r", Since: e.At} })
 		}, "held"},
+		"a line that becomes another one": {func(e []disbursement.Event) []disbursement.Event {
+			return each(e, disbursement.EventLinesSent, func(e *disbursement.Event) { e.Lines[0].Amount++ })
+		}, "another one than was added"},
+		"counts of other lines": {func(e []disbursement.Event) []disbursement.Event {
+			return each(e, disbursement.EventLinesSent, func(e *disbursement.Event) { e.Batch.Lines.Paid.Count++ })
+		}, "counts and sums by status"},
 		"another fingerprint": {func(e []disbursement.Event) []disbursement.Event {
 			return each(e, disbursement.EventSealed, func(e *disbursement.Event) { e.Batch.Accounts[0].Fingerprint = "f-other" })
 		}, "another fingerprint"},

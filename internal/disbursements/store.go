@@ -28,11 +28,26 @@ import (
 // Store reads and writes the read model. It is safe for concurrent use.
 type Store struct {
 	pool  *pgxpool.Pool
+	reads querier // the pool, or a snapshot
 	codec *schemas.Codec
 }
 
+// querier is what reads batches, their lines and their steps.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
 // NewStore makes a store on a migrated database. codec may be nil for a store that only deletes or tells positions.
-func NewStore(pool *pgxpool.Pool, codec *schemas.Codec) *Store { return &Store{pool, codec} }
+func NewStore(pool *pgxpool.Pool, codec *schemas.Codec) *Store { return &Store{pool, pool, codec} }
+
+// Snapshot calls do with a store whose Batch, Lines and steps are those of one moment, so that what they say of each other can be
+// compared while events arrive.
+func (s *Store) Snapshot(ctx context.Context, do func(at *Store) error) error {
+	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		return do(&Store{s.pool, tx, s.codec})
+	})
+}
 
 var positions = consume.Positions{Table: "disbursement_positions", Next: "next"}
 
@@ -199,7 +214,7 @@ type Batch struct {
 // Batch returns a batch. The error is ErrUnknown for one outside of the scope, too.
 func (s *Store) Batch(ctx context.Context, in Scope, id string) (b Batch, err error) {
 	var snapshot, sealing []byte
-	err = s.pool.QueryRow(ctx, `SELECT snapshot, sealing FROM disbursement_batches WHERE id = $1 AND ($2 = '' OR tenant_id = $2)`, id, in.TenantID).Scan(&snapshot, &sealing)
+	err = s.reads.QueryRow(ctx, `SELECT snapshot, sealing FROM disbursement_batches WHERE id = $1 AND ($2 = '' OR tenant_id = $2)`, id, in.TenantID).Scan(&snapshot, &sealing)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return b, ErrUnknown
 	}
@@ -257,7 +272,7 @@ type LineQuery struct {
 // Lines returns lines of a batch in their order, with their sealed contents. The caller has read the batch in the scope of
 // whoever asks.
 func (s *Store) Lines(ctx context.Context, batch string, q LineQuery) (out []disbursement.Line, err error) {
-	rows, _ := s.pool.Query(ctx, `SELECT position, snapshot, sealed FROM disbursement_lines
+	rows, _ := s.reads.Query(ctx, `SELECT position, snapshot, sealed FROM disbursement_lines
 		WHERE batch = $1 AND position >= $2 AND ($3 = '' OR status = $3) AND (NOT $4 OR case_kind <> '')
 		ORDER BY position LIMIT $5`, batch, q.From, string(q.Status), q.Cases, min(max(q.Size, 1), 1000)) // the rows carry its error
 	var snapshot, sealed []byte
@@ -306,7 +321,7 @@ func (s *Store) LineSteps(ctx context.Context, batch string, position int) ([]St
 
 // steps returns the newest steps of a batch that meet a condition, in order.
 func (s *Store) steps(ctx context.Context, condition string, args ...any) (out []Step, err error) {
-	rows, _ := s.pool.Query(ctx, `SELECT sequence, type, at, lines, detail, partition, "offset" FROM disbursement_steps
+	rows, _ := s.reads.Query(ctx, `SELECT sequence, type, at, lines, detail, partition, "offset" FROM disbursement_steps
 		WHERE batch = $1`+condition+` ORDER BY sequence DESC LIMIT $2`, args...) // the rows carry its error
 	out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (x Step, err error) {
 		err = row.Scan(&x.Sequence, &x.Type, &x.At, &x.Lines, &x.Detail, &x.Partition, &x.Offset)

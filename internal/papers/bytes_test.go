@@ -23,10 +23,15 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	got := samples(t)
 	for name, want := range map[string]string{
-		"receipt-fr":       "469a0ea7d370f33355c555236eecc64a724b8ca7d2789d880cb0df8a2aac7f8e",
-		"receipt-reversed": "7efb49e1ae20d513c0ef4aae720a4033e173f2165dd4b5d2441ea7ce64184a2e",
-		"receipt-hostile":  "04e2d29048974e6655d10465ba0b7fcce3bff0111fbc47990d8ff4d31e8b2112",
-		"notice-fr":        "32f4696a2f94cbf358dedc34d2706af420ff5ec7aa2eedc026781b864e35456f",
+		"receipt-fr":         "469a0ea7d370f33355c555236eecc64a724b8ca7d2789d880cb0df8a2aac7f8e",
+		"receipt-reversed":   "7efb49e1ae20d513c0ef4aae720a4033e173f2165dd4b5d2441ea7ce64184a2e",
+		"receipt-hostile":    "04e2d29048974e6655d10465ba0b7fcce3bff0111fbc47990d8ff4d31e8b2112",
+		"notice-fr":          "32f4696a2f94cbf358dedc34d2706af420ff5ec7aa2eedc026781b864e35456f",
+		"certificate-fr":     "411b84ca0a25fc044b212eddb37e2f0ff53de28537de87f587a409e490bd8d7d",
+		"certificate-many":   "ba23d0ac46be0a3302dce8ef52aaf27df12e4fb3bd7401c79b745ac386f36d60",
+		"advice-fr":          "a58eb7293fede4e93c0743d06a7feb24e4d7ba17376db4a5ee314c69b8326ea8",
+		"advice-returned-en": "a58b0e07fe321a83bd6fa04506c59ecd9a4c8254d12393e9cd2d67f3eb9b24f0",
+		"advice-hostile":     "1bd55a0ab997dfcef57354acae99335c3a2549a83ae3cf738a1c4b1ded7252b2",
 	} {
 		if sum := fmt.Sprintf("%x", sha256.Sum256(got[name])); sum != want {
 			t.Errorf("%s has the sum %s, want %s", name, sum, want)

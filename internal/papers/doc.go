@@ -1,5 +1,5 @@
 // Package papers makes receipts and notices, as PDF/A-2b (ISO 19005-2) and as pages, from
-// what document says. The page of a paper is its accessible form; the PDFs have no
+// what document says, and the certificates and payment advices of disbursement batches as PDF. The page of a paper is its accessible form; the PDFs have no
 // structure for screen readers. A Maker gathers what a paper says about a session.
 //
 // The bytes of a PDF are a function of its arguments and of the version of this program: no

@@ -8,6 +8,7 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -212,6 +213,7 @@ func samples(t testing.TB) map[string][]byte {
 	many.Session.Live = false
 	out["notice-many"] = notice(t, money.French, many)
 	out["notice-hostile"] = notice(t, money.French, hostileSlip(t))
+	maps.Copy(out, batchSamples(t))
 	return out
 }
 

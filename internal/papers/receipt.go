@@ -43,14 +43,17 @@ func (s *sheet) receipt(r document.Receipt, qr code) {
 		s.rows(margin, textWidth, labels, 3, rows)
 		s.y += 2
 	}
-	s.check(r, qr)
+	s.check(checking{r.CheckTitle, r.Check, r.Mention, r.Accountant}, qr)
 	s.foot(r)
 }
+
+// stampWidth and stampHeight are those of the frame of a stamp in millimetres.
+const stampWidth, stampHeight = 54.0, 12.0
 
 // stamp writes a word in a frame of its colour at the right of the total, at an angle.
 func (s *sheet) stamp(word string, c colour) {
 	t := style{size: 22, bold: true, colour: c, centre: true}
-	const width, height = 54.0, 12.0
+	const width, height = stampWidth, stampHeight
 	x, y := pageWidth-margin-width, s.y+2
 	s.pdf.TransformBegin()
 	s.pdf.TransformRotate(5, x+width/2, y+height/2)
@@ -61,8 +64,14 @@ func (s *sheet) stamp(word string, c colour) {
 	s.pdf.TransformEnd()
 }
 
+// checking is what stands beside the code of a paper. The mention, and the accountant who gives a receipt, may be empty.
+type checking struct {
+	title, text, mention string
+	accountant           document.Row
+}
+
 // check writes the QR code, what it is for, and who gives the receipt.
-func (s *sheet) check(r document.Receipt, qr code) {
+func (s *sheet) check(c checking, qr code) {
 	side := qr.side()
 	border := side / float64(len(qr.modules)) * quiet
 	s.line()
@@ -72,14 +81,14 @@ func (s *sheet) check(r document.Receipt, qr code) {
 	x := margin + side + 2*border + 6
 	width := pageWidth - margin - x
 	y := s.y + border
-	y += s.text(x, y, width, style{size: 11, bold: true, colour: accent}, r.CheckTitle) + 1
-	y += s.text(x, y, width, style{size: 9.5, colour: black}, r.Check) + 4
-	if r.Mention != "" {
-		y += s.text(x, y, width, style{size: 9, colour: black, lines: 5}, r.Mention) + 3
+	y += s.text(x, y, width, style{size: 11, bold: true, colour: accent}, c.title) + 1
+	y += s.text(x, y, width, style{size: 9.5, colour: black}, c.text) + 4
+	if c.mention != "" {
+		y += s.text(x, y, width, style{size: 9, colour: black, lines: 5}, c.mention) + 3
 	}
-	if r.Accountant.Value != "" {
-		y += s.text(x, y, width, style{size: 9, colour: grey}, r.Accountant.Label)
-		y += s.text(x, y, width, style{size: 10, bold: true, colour: black, lines: 2}, r.Accountant.Value)
+	if c.accountant.Value != "" {
+		y += s.text(x, y, width, style{size: 9, colour: grey}, c.accountant.Label)
+		y += s.text(x, y, width, style{size: 10, bold: true, colour: black, lines: 2}, c.accountant.Value)
 	}
 	s.y = max(s.y+side+2*border, y) + 2
 }

@@ -105,6 +105,7 @@ const suffixMinor = "_minor"
 var titles = map[string]string{
 	"operator_ref": "Operator's reference", "payment_ref": "Payment reference", "case_id": "Case", "delivery_id": "Delivery", "finding_id": "Finding", "order_id": "Order",
 	"offer_id": "Offer", "http_status": "HTTP status", "of_no_account": "Money of no account", "days": "Age in days", "unmatched": "Not matched with a payment",
+	"line_ref": "Line reference", "payout_ref": "Payout reference", "sent_at": "Sent", "ended_at": "Ended",
 	"opened_at": "Opened", "first_at": "First attempt", "last_at": "Last attempt",
 }
 

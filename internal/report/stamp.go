@@ -28,6 +28,8 @@ type Stamp struct {
 	Positions []journal.Position
 	// Compared is true if the positions were compared with the offsets in Kafka.
 	Compared bool
+	// Of says what the report is about, if it is of no month.
+	Of []Fact
 }
 
 // Fact is a part of a Stamp.
@@ -41,6 +43,7 @@ func (s Stamp) Facts() []Fact {
 			out = append(out, Fact{name, text})
 		}
 	}
+	out = append(out, s.Of...)
 	add("month", s.Month)
 	add("since", s.Since)
 	add("mode", map[string]string{"test": "test payments: no money was moved", "live": "live payments"}[s.Mode])

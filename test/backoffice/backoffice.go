@@ -31,6 +31,8 @@ import (
 	"quittance/ingress/problem"
 	"quittance/ingress/staff"
 	"quittance/ingress/web"
+	"quittance/internal/batchpapers"
+	"quittance/internal/batchseal"
 	"quittance/internal/cases"
 	"quittance/internal/commands"
 	"quittance/internal/contact"
@@ -126,7 +128,8 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 	if w.Files, err = w.files(pool, keys); err != nil {
 		t.Fatal(err)
 	}
-	batches, err := batchpages.New(batchpages.Config{Batches: w.Batches, Lines: opener{w}, Processor: asker{w}, Approvals: w.Desk, Book: identity.OpenBook(pool, keys), URL: office.URL, Importer: w.Files, Accounts: w.Files.Accounts})
+	printed := w.papers(t, keys, instance.Registry.Agency)
+	batches, err := batchpages.New(batchpages.Config{Papers: printed, Batches: w.Batches, Lines: opener{w}, Processor: asker{w}, Approvals: w.Desk, Book: identity.OpenBook(pool, keys), URL: office.URL, Importer: w.Files, Accounts: w.Files.Accounts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,6 +287,20 @@ func (w *World) carryOut(t *testing.T) {
 func (w *World) Limit(t *testing.T, limits web.Limits) {
 	t.Helper()
 	w.serve(t, limits, prometheus.NewRegistry())
+}
+
+// papers makes certificates and payment advices, with the keys of the pages.
+func (w *World) papers(t *testing.T, keys *secret.Keys, agency func(id string) (registry.Agency, bool)) *batchpapers.Maker {
+	t.Helper()
+	signer, err := batchseal.NewSigner(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := batchpapers.New(batchpapers.Config{Batches: w.Batches, Lines: opener{w}, Agency: agency, Signer: signer, Address: "https://pay.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 // files makes what imports files, with the rights of the pages.

@@ -81,6 +81,7 @@ func (g *gallery) batches(t *testing.T) {
 	w.Press(t, "Ben", contested, settle, "outcome", "refused", "reference", "MTN statement of 2 December, line 14")
 	add("line.waits", "Ben", contested)
 	add("line.second", "Cleo", contested)
+	add("line.paid", "Ben", "/agency/batches/dsb_3/lines/1")
 	add("line.refused", "Ama", "/agency/batches/dsb_3/lines/3")
 	add("batch.pays", "Ben", "/agency/batches/dsb_3")
 	w.Exec(t, `UPDATE disbursement_lines SET sealed = '' WHERE batch = 'dsb_1' AND position = 1`)

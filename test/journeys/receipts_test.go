@@ -28,6 +28,7 @@ import (
 	"quittance/checkout"
 	"quittance/ingress/verify"
 	"quittance/ingress/web"
+	"quittance/internal/batchseal"
 	"quittance/internal/operation"
 	"quittance/internal/receipts"
 	"quittance/internal/secret"
@@ -156,8 +157,12 @@ func (h *treasury) routes(t *testing.T) chi.Router {
 	if err != nil {
 		t.Fatal(err)
 	}
+	printed, err := batchseal.Keys(h.keys)
+	if err != nil {
+		t.Fatal(err)
+	}
 	v, err := verify.New(verify.Config{
-		Keys: h, Sessions: h, Slug: func(string) string { return "impots" }, Agencies: func() map[string]string { return map[string]string{"impots": "Direction générale des impôts"} }, Gate: gate, PublicURL: h.url, ListAge: time.Nanosecond, Now: h.Now, Log: servers.Logger(t),
+		Keys: h, Papers: printed, Sessions: h, Slug: func(string) string { return "impots" }, Agencies: func() map[string]string { return map[string]string{"impots": "Direction générale des impôts"} }, Gate: gate, PublicURL: h.url, ListAge: time.Nanosecond, Now: h.Now, Log: servers.Logger(t),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -236,6 +241,49 @@ func (h *treasury) tokens(t *testing.T) (out map[string]string, later string) {
 	return out, later
 }
 
+// papers returns the codes of certificates and payment advices of batches by name.
+func (h *treasury) papers(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	sign := func(name string, keys *secret.Keys, live bool, c batchseal.Claims) {
+		t.Helper()
+		signer, err := batchseal.NewSigner(keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Version, c.IssuedAt, c.Agency, c.BatchRef, c.Revision, c.Currency = batchseal.Version, reversedAt.Unix(), "impots", "salaires<img src=x>", 2, "XAF"
+		if c.Issuer == "" {
+			c.Issuer = h.Issuer()
+		}
+		if out[name], err = signer.Token(live, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	certificate := batchseal.Claims{Kind: batchseal.KindCertificate, Batch: "dsb_1", Count: 20, Amount: 5_375_000, State: "releasing", Held: 1, Digest: batchseal.DigestClaim([32]byte{0xab, 31: 0xcd})}
+	advice := batchseal.Claims{Kind: batchseal.KindAdvice, LineRef: "AGENT-001", PayoutRef: "QD1", OperatorRef: "OP-1", Amount: 250_000, State: "paid", PaidAt: receiptPaidAt.Unix()}
+	sign("certificate", h.keys, true, certificate)
+	sign("advice", h.keys, true, advice)
+	sign("test", h.keys, false, advice)
+	returned := advice
+	returned.State, returned.ReturnedAt = "returned", reversedAt.Unix()
+	sign("returned", h.keys, true, returned)
+	elsewhere := advice
+	elsewhere.Issuer = "other.example"
+	sign("forged: of another service", h.keys, true, elsewhere)
+	sign("unknown", secret.GenerateKeys(), true, advice)
+	parts, other := strings.Split(out["advice"], "."), strings.Split(out["certificate"], ".")
+	out["forged: the signature of another"] = parts[0] + "." + parts[1] + "." + other[2]
+	out["called a receipt"] = base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(must(base64.RawURLEncoding.DecodeString(parts[0]))), "quittance-batch+jwt", "quittance+jwt", 1))) + "." + parts[1] + "." + parts[2]
+	return out
+}
+
+func must(b []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
 // serve serves the page at a port of its own, and the changes of the service at /control.
 func (h *treasury) control(t *testing.T, w http.ResponseWriter, what, later string) {
 	h.mu.Lock()
@@ -297,7 +345,7 @@ func TestReceiptsInBrowser(t *testing.T) {
 		pages.ServeHTTP(w, r)
 	})
 	runCases(t, "receipts.mjs", map[string]any{
-		"base": server.URL, "control": server.URL + "/control", "tokens": tokens, "day": "25 novembre 2026", "clock": "10:00", "only": os.Getenv("QUITTANCE_CASES"),
+		"base": server.URL, "control": server.URL + "/control", "tokens": tokens, "papers": h.papers(t), "day": "25 novembre 2026", "clock": "10:00", "only": os.Getenv("QUITTANCE_CASES"),
 	})
 }
 

@@ -27,6 +27,9 @@ func (s *Settings) CheckRole(r Role) error {
 	if r.Kind == KindOffice {
 		_, proxies := s.trustedProxies()
 		errs = append(errs, s.checkPublicURL("staff-url", s.StaffURL), s.checkDrain(), proxies)
+		if s.CheckoutURL != "" {
+			errs = append(errs, s.checkPublicURL("checkout-url", s.CheckoutURL))
+		}
 	}
 	if slices.Contains(r.Needs, NeedMasterKeys) {
 		keys, err := s.OpenKeys()

@@ -9,6 +9,7 @@ import (
 
 	"quittance/ingress/counter"
 	"quittance/ingress/pages"
+	"quittance/internal/batchseal"
 	"quittance/internal/cashin"
 	"quittance/internal/citizens"
 	"quittance/internal/connector"
@@ -41,7 +42,7 @@ func uses(purpose secret.Purpose, labels []string) (out []secret.Use) {
 }
 
 // edgeKeys are the keys of the ingress: of its cookies and addresses, of what citizens and integrators hand
-// in, of receipts, of operators' reports, and of questions to ERPs. It opens no secret of calls to operators
+// in, of receipts, of operators' reports, and of questions to ERPs; and the public keys of papers of batches, which it publishes. It opens no secret of calls to operators
 // or ERPs, and none of webhooks.
 func edgeKeys() []secret.Use {
 	return slices.Concat(
@@ -49,6 +50,7 @@ func edgeKeys() []secret.Use {
 			personal.Label, receipts.SealedKeys.Label, connector.LabelRedirect, registry.LabelReports, erpquery.Label),
 		seals(pages.Labels()...),
 		macs(connector.LabelCallback, notify.LabelReports, secret.LabelListen, cashin.LabelTokens, identity.LabelSignIns, citizens.LabelAccounts),
+		verifies(batchseal.Labels()...),
 	)
 }
 

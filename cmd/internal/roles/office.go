@@ -16,6 +16,8 @@ import (
 	"quittance/ingress/people"
 	"quittance/ingress/staff"
 	"quittance/ingress/web"
+	"quittance/internal/batchpapers"
+	"quittance/internal/batchseal"
 	"quittance/internal/cases"
 	"quittance/internal/clickhouse"
 	"quittance/internal/deliveries"
@@ -38,8 +40,9 @@ func officeRole() Role {
 	return Role{
 		Kind: KindOffice, Name: "office", Short: "the pages of staff: sign-in with passkeys, operations",
 		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry},
-		// It opens lines of batches, to compare them with what is signed and to show them, masked; and seals those of files.
-		Keys: slices.Concat(seals(personal.Label, intake.LabelReading), macs(identity.LabelStaffSignIns, disbursements.LabelIDs, disbursements.LabelPayees), signs(secret.LabelOfficeDecisions, secret.LabelStaffRows), verifies(secret.LabelDecisions)),
+		// It opens lines of batches, to compare them with what is signed and to show them, masked; and seals those of files. It signs
+		// certificates and payment advices, with keys that are none of receipts.
+		Keys: slices.Concat(seals(personal.Label, intake.LabelReading), macs(identity.LabelStaffSignIns, disbursements.LabelIDs, disbursements.LabelPayees), signs(secret.LabelOfficeDecisions, secret.LabelStaffRows), signs(batchseal.Labels()...), verifies(secret.LabelDecisions)),
 		// It reads the commands of one payment, when somebody asks for them. Its commands about batches bear the signatures of
 		// people where they pay.
 		Access:    Access{Reads: []string{schemas.TopicCommands, schemas.Disbursement.Replies}, Writes: []string{schemas.Disbursement.Commands}},
@@ -168,8 +171,16 @@ func (b *Base) batchPages(desk *identity.Desk, url string) (*pages.Disbursements
 		}
 		return list, revision
 	}
+	signer, err := batchseal.NewSigner(b.Keys)
+	if err != nil {
+		return nil, err
+	}
+	papers, err := batchpapers.New(batchpapers.Config{Batches: store, Lines: b.Personal, Agency: b.Registry.Agency, Signer: signer, Address: strings.TrimSuffix(b.CheckoutURL, "/")})
+	if err != nil {
+		return nil, err
+	}
 	return pages.New(pages.Config{
-		Batches: store, Lines: b.Personal, Processor: processor, Approvals: desk, Book: identity.OpenBook(b.Pool, b.Keys), URL: url, Accounts: accounts,
+		Papers: papers, Batches: store, Lines: b.Personal, Processor: processor, Approvals: desk, Book: identity.OpenBook(b.Pool, b.Keys), URL: url, Accounts: accounts,
 		Importer: &disbursements.Importer{
 			Processor: processor, Personal: b.Personal, Batches: store, Payees: payees, IDs: ids, Partition: b.Topology.Partition, Now: b.Now, Accounts: accounts,
 		},

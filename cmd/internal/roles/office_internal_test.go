@@ -164,6 +164,13 @@ func readBatches(t *testing.T, w *backoffice.World) {
 			return err
 		},
 		func() error { _, err := w.Batches.Steps(t.Context(), "dsb_1"); return err },
+		// what papers are made of
+		func() error {
+			return w.Batches.Snapshot(t.Context(), func(at *disbursements.Store) error {
+				_, err := at.Stands(t.Context(), w.Lines, nil, disbursements.Batch{Batch: disbursement.Batch{ID: "dsb_1", ReleasedAt: w.Now()}})
+				return err
+			})
+		},
 		// what an import stores beside its commands, and reads of earlier ones
 		func() error {
 			return w.Files.Payees.Keep(t.Context(), disbursement.Batch{ID: "dsb_1", TenantID: registries.AgencyA, Date: "2026-11-30"}, imported)

@@ -147,6 +147,7 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 	case KindOffice:
 		f.StringVar(&s.OfficeListen, "listen", "127.0.0.1:8091", "address to listen on, host:port")
 		publicURLVar(f, &s.StaffURL, "staff-url", "", "URL at which staff reach the pages, https; its host is not that of the checkout pages, and passkeys are bound to it")
+		publicURLVar(f, &s.CheckoutURL, "checkout-url", "", "URL of the checkout pages for citizens, https, where the codes of certificates and payment advices lead; they have no code when empty")
 		f.IPNetSliceVar(&s.TrustedProxies, "trusted-proxies", nil, "networks of the proxies in front, such as 10.0.0.0/8,fd00::/8: they name the client in X-Forwarded-For, by which limits count")
 		f.DurationVar(&s.Drain, "drain", defaultDrain, "how long the pages are answered on after SIGTERM, unready, until balancers have moved on; at most 10s")
 	case KindProcessor:

@@ -113,6 +113,7 @@ func unitOf(r roles.Role, health int) unit {
 		u.Settings = []setting{
 			{"Where the proxy reaches the role.", "QUITTANCE_LISTEN=127.0.0.1:8091"},
 			{"Where staff reach the pages. Passkeys are bound to this name: choose one that stays.", "QUITTANCE_STAFF_URL=https://staff.example"},
+			{"Where citizens reach the pages: the codes of certificates and payment advices lead there.", "QUITTANCE_CHECKOUT_URL=https://pay.example"},
 			proxies,
 		}
 	case r.Kind == roles.KindProcessor:

@@ -7,15 +7,19 @@
 interface Key { kid: string; x: string; mode: string; nbf: number; exp?: number }
 interface Claims { [name: string]: string | number | undefined; v: number; iss: string; jti: string; iat: number; pd: number; a: number; c: string }
 interface List { iss: string; iat: number; n: number; reversed: Record<string, number> }
-interface Result { verdict: string; at?: number; claims?: Claims; served?: boolean; order?: string }
+// Paper is what the code of a certificate or a payment advice of a batch says.
+interface Paper { [name: string]: string | number | undefined; v: number; k: string; iss: string; iat: number; t: string; a: number; c: string; rd?: number }
+interface Result { verdict: string; at?: number; claims?: Claims; paper?: Paper; served?: boolean; order?: string }
 interface Words {
   issuer: string; lang: string; served: string; unable: string;
   verdicts: Record<string, string>; more: Record<string, string>;
   channels: Record<string, string>; partial: string; noList: string; orders: Record<string, string>; unproven: string; testReversed: string;
   currencies: Record<string, [number, string]>;
+  papers: { verdicts: Record<string, string>; more: Record<string, string>; states: Record<string, string>; held: string };
 }
 
 const keysURL = '/.well-known/jwks.json';
+const paperKeysURL = '/.well-known/batches-jwks.json';
 const agenciesURL = '/q/agencies.json';
 const patience = 8000;
 const box = document.getElementById('result')!;
@@ -89,8 +93,8 @@ async function latest(url: string): Promise<string | undefined> {
   return kept(url);
 }
 
-async function keys(): Promise<Key[]> {
-  const text = await latest(keysURL);
+async function keys(url = keysURL): Promise<Key[]> {
+  const text = await latest(url);
   return text ? JSON.parse(text).keys : [];
 }
 
@@ -170,6 +174,28 @@ async function served(token: string): Promise<Result> {
   return result.verdict === 'unknown_key' ? { verdict: 'unable' } : { ...result, served: true };
 }
 
+// paperOf checks the code of a certificate or a payment advice of a batch: its signature alone. The service that answers here knows
+// no batches.
+async function paperOf(token: string, kid: string): Promise<Result> {
+  if (!window.isSecureContext) return served(token);
+  const [head, body, signature] = token.split('.');
+  const key = (await keys(paperKeysURL)).find((k) => k.kid === kid);
+  if (!key) return record(token);
+  if (!await imported(key)) return served(token);
+  let paper: Paper;
+  try {
+    if (!await verified(key, `${head}.${body}`, signature)) return { verdict: 'none' };
+    paper = JSON.parse(utf8(bytes(body)));
+  } catch {
+    return { verdict: 'none' };
+  }
+  if (paper.v !== 1 || paper.k !== 'certificate' && paper.k !== 'advice') return record(token);
+  if (paper.iss !== words.issuer) return { verdict: 'none' };
+  if (key.mode !== 'live') return { verdict: 'paper_test', paper };
+  if (paper.k === 'advice' && paper.rd) return { verdict: 'advice_returned', at: paper.rd, paper };
+  return { verdict: paper.k, at: paper.iat, paper };
+}
+
 async function check(typed: string): Promise<Result> {
   const none = { verdict: 'none' };
   const token = typed.trim().split('#').pop()!;
@@ -179,6 +205,7 @@ async function check(typed: string): Promise<Result> {
   try {
     const head = utf8(bytes(parts[0]));
     ({ kid } = JSON.parse(head));
+    if (head === header(kid, 'quittance-batch+jwt')) return paperOf(token, kid);
     if (head !== header(kid, 'quittance+jwt')) return none;
   } catch {
     return none;
@@ -244,22 +271,47 @@ const shown: Record<string, (c: Claims) => string> = {
   pt: (c) => c.pt ? words.partial : '',
 };
 
-function show({ verdict, at, claims, served: asked, order: compared }: Result, name: string): void {
-  const sentence = verdict === 'test' && at ? words.testReversed : words.verdicts[verdict] ?? words.unable;
+const time = (seconds: number | undefined): string => seconds ? `${day(seconds)}, ${clock(seconds)}` : '';
+
+// hexadecimal writes a digest as papers do.
+const hexadecimal = (digest: string): string =>
+  Array.from(bytes(digest), (b) => b.toString(16).padStart(2, '0')).join('').replace(/(.{8})(?=.)/g, '$1 ');
+
+const printed: Record<string, (p: Paper) => string> = {
+  b_a: (p) => money(p.a, p.c),
+  b_st: (p) => (words.papers.states[String(p.st)] ?? '') + (p.h ? `, ${words.papers.held}` : ''),
+  b_pd: (p) => time(Number(p.pd ?? 0)),
+  b_rd: (p) => time(p.rd),
+  b_iat: (p) => time(p.iat),
+  b_d: (p) => p.d ? hexadecimal(String(p.d)) : '',
+};
+
+// value returns what a row says: a claim of the paper of a batch in the rows b_…, otherwise one of the receipt.
+function value(claim: string, { claims, paper, order: compared }: Result, name: string): string {
+  if (claim.startsWith('b_')) {
+    if (!paper) return '';
+    return claim === 'b_t' ? name : printed[claim]?.(paper) ?? String(paper[claim.slice(2)] ?? '');
+  }
+  if (!claims) return '';
+  const told: Record<string, string> = { t: name, o: words.orders[compared!] };
+  return told[claim] ?? shown[claim]?.(claims) ?? String(claims[claim] ?? '');
+}
+
+function show(result: Result, name: string): void {
+  const { verdict, at, claims, paper, served: asked, order: compared } = result;
+  const sentence = words.papers.verdicts[verdict] ?? (verdict === 'test' && at ? words.testReversed : words.verdicts[verdict]) ?? words.unable;
   const text = at ? sentence.replace('{day}', day(at)).replace('{clock}', clock(at)) : sentence.replace(/\([^)]*\{.*\)/, words.noList);
   const said = document.getElementById('verdict')!;
-  said.className = (verdict === 'authentic' || verdict === 'unconfirmed') && compared !== 'differs' ? 'notice' : 'warn';
+  said.className = ['authentic', 'unconfirmed', 'certificate', 'advice'].includes(verdict) && compared !== 'differs' ? 'notice' : 'warn';
   said.textContent = text;
   said.dataset.verdict = verdict;
-  document.getElementById('more')!.textContent = [words.more[verdict], asked && words.served].filter(Boolean).join(' ');
+  document.getElementById('more')!.textContent = [words.papers.more[verdict] ?? words.more[verdict], asked && words.served].filter(Boolean).join(' ');
   const facts = document.getElementById('facts')!;
-  facts.hidden = !claims;
+  facts.hidden = !claims && !paper;
   for (const row of facts.querySelectorAll<HTMLElement>('[data-claim]')) {
-    const claim = row.dataset.claim!;
-    const told: Record<string, string> = { t: name, o: words.orders[compared!] };
-    const value = claims ? told[claim] ?? shown[claim]?.(claims) ?? String(claims[claim] ?? '') : '';
-    row.querySelector('dd')!.textContent = value;
-    row.hidden = !value;
+    const text = value(row.dataset.claim!, result, name);
+    row.querySelector('dd')!.textContent = text;
+    row.hidden = !text;
   }
 }
 
@@ -269,7 +321,8 @@ async function run(typed: string): Promise<void> {
   box.setAttribute('aria-busy', 'true');
   const result = await check(typed);
   if (result.claims) result.order ??= await ordered(result.claims);
-  const name = result.claims ? await agency(String(result.claims.t)) : '';
+  const slug = result.claims?.t ?? result.paper?.t;
+  const name = slug ? await agency(String(slug)) : '';
   if (turn !== last) return; // another receipt was shown meanwhile
   box.removeAttribute('aria-busy');
   show(result, name);
@@ -293,7 +346,7 @@ window.addEventListener('load', async () => {
   await navigator.serviceWorker?.register('/q/sw.js', { scope: '/q' }).catch(() => {});
   if (!window.isSecureContext) return;
   const known = await keys();
-  await Promise.all([latest(agenciesURL), ...known.map(reversals)]);
+  await Promise.all([latest(agenciesURL), latest(paperKeysURL), ...known.map(reversals)]);
   await navigator.serviceWorker?.ready;
   box.dataset.ready = 'true';
 });

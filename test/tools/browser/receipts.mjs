@@ -1,9 +1,9 @@
 // Checks receipts at /q in the system's Chromium, with and without network. It prints
 // {"passed": name} or {"fault": text} for each case.
 //
-//   node receipts.mjs '{"base": "http://…", "control": "http://…", "tokens": {…}, "only": …}'
+//   node receipts.mjs '{"base": "http://…", "control": "http://…", "tokens": {…}, "papers": {…}, "only": …}'
 //
-// tokens are those of receipts by name. A POST to control/NAME changes what the service is:
+// tokens are those of receipts by name, papers those of certificates and payment advices of batches. A POST to control/NAME changes what the service is:
 // down and up, reverse, rotate (answers the token of the new key), revoke.
 import { launch, runCases, task, watch } from './chromium.mjs';
 
@@ -58,7 +58,7 @@ async function ready(tab) {
   await tab.waitForSelector('#result[data-ready]', { state: 'attached' });
 }
 
-const { tokens } = task;
+const { tokens, papers } = task;
 const withoutEd25519 = () => {
   const own = crypto.subtle.importKey.bind(crypto.subtle);
   crypto.subtle.importKey = (format, key, algorithm, ...rest) => (algorithm === 'Ed25519' || algorithm?.name === 'Ed25519' ? Promise.reject(new DOMException('no', 'NotSupportedError')) : own(format, key, algorithm, ...rest));
@@ -190,6 +190,49 @@ await runCases(1, {
       if (!shown.includes(text)) throw new Error(`${text} is missing: ${shown}`);
     }
     await context.close();
+  },
+
+  async 'papers of batches'() {
+    const { context, tab, faults } = await visitor();
+    const certificate = 'Certificat d’approbation authentique, état au 24 novembre 2026 à 10:30';
+    const advice = 'Avis de versement authentique, état au 24 novembre 2026 à 10:30';
+    const returned = 'Avis de versement authentique : la somme est revenue le 24 novembre 2026 à 10:30';
+    const verified = async () => {
+      const text = await says(tab, papers.certificate, 'certificate', certificate);
+      for (const part of ['5 375 000 FCFA', 'Nombre de lignes 20', 'Direction générale des impôts', 'En paiement, suspendu', 'salaires<img src=x>', 'ab000000', '000000cd']) if (!text.includes(part)) throw new Error(`${part} is missing: ${text}`);
+      const line = await says(tab, papers.advice, 'advice', advice);
+      for (const part of ['250 000 FCFA', 'AGENT-001', 'QD1', 'OP-1', 'Payé le 23 novembre 2026, 10:30', 'ne sont pas prouvés par le code']) if (!line.includes(part)) throw new Error(`${part} is missing: ${line}`);
+      if (line.includes('Montant réglé')) throw new Error(`rows of a receipt are shown: ${line}`);
+      await says(tab, papers.returned, 'advice_returned', returned);
+      await says(tab, papers.test, 'paper_test', 'Document de TEST, sans valeur');
+      await says(tab, papers.advice, 'advice', 'Authentic payment advice, as of', '/q?lang=en');
+      for (const name of Object.keys(papers).filter((name) => name.startsWith('forged'))) await says(tab, papers[name], 'none', 'Ce n’est pas un reçu de ce service');
+    };
+    await verified();
+    if (await tab.$('main img')) throw new Error('a reference became a picture');
+    await says(tab, papers.unknown, 'unknown_key');
+    await says(tab, papers['called a receipt'], 'none');
+    await says(tab, tokens.paid, 'authentic', 'Montant réglé'); // a receipt after a paper
+    await ready(tab);
+    await offline(context, verified);
+    if (faults.length) throw new Error(faults.join('\n'));
+    await context.close();
+
+    const poor = await visitor({ init: withoutEd25519 });
+    await says(poor.tab, papers.certificate, 'certificate', 'le service l’a contrôlée');
+    await says(poor.tab, papers.returned, 'advice_returned', returned);
+    await says(poor.tab, papers['forged: the signature of another'], 'none');
+    await poor.context.close();
+
+    const plain = await visitor({ script: false });
+    for (const [token, text] of [[papers.certificate, certificate], [papers.certificate, '5 375 000 FCFA'], [papers.advice, advice], [papers.returned, returned], [papers.test, 'Document de TEST, sans valeur'], [papers['forged: of another service'], 'Ce n’est pas un reçu de ce service'], [papers.unknown, 'Clé inconnue']]) {
+      await plain.tab.goto(`${task.base}/q`);
+      await plain.tab.fill('#receipt', `${task.base}/q#${token}`);
+      await Promise.all([plain.tab.waitForNavigation(), plain.tab.click('form button')]);
+      const shown = (await plain.tab.innerText('main')).replace(/\s+/gu, ' ');
+      if (!shown.includes(text)) throw new Error(`${text} is missing: ${shown}`);
+    }
+    await plain.context.close();
   },
 
   async 'keys change'() {

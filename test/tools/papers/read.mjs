@@ -1,6 +1,6 @@
-// read.mjs FOLDER PHOTOS FILE… renders the first page of each PDF with MuPDF, in two ways:
+// read.mjs FOLDER PHOTOS FILE… renders the page with the code of each PDF with MuPDF, in two ways:
 // as a printer does, and as a phone sees the paper: turned, in perspective, blurred, noisy
-// and unevenly lit. Two libraries decode the QR code in both pictures. It prints a JSON line
+// and unevenly lit. The text is that of all pages. Two libraries decode the QR code in both pictures. It prints a JSON line
 // for each file: {file, pages, text, print: [jsQR, ZXing], photo: [jsQR, ZXing]}. FOLDER has
 // node_modules. PHOTOS is a pattern: only files that match are photographed. With PICTURES
 // in the environment it writes the photographs into that folder.
@@ -85,13 +85,19 @@ function around(from, points) {
 
 for (const file of process.argv.slice(4)) {
   const doc = mupdf.Document.openDocument(readFileSync(file), 'application/pdf')
-  const page = doc.loadPage(0)
+  const pages = Array.from({ length: doc.countPages() }, (_, n) => doc.loadPage(n))
   // A notice has large modules. 150 dots an inch are what a phone sees at arm's length.
   const notice = basename(file).startsWith('notice')
-  const picture = grey(page, (notice ? 150 : 300) / 72)
-  const half = Math.floor(picture.width / 2)
-  const part = notice ? crop(picture, half, 150, half, 600) : crop(picture, 0, Math.floor(picture.height * 0.4), half, Math.floor(picture.height * 0.55))
-  const print = await decode(part)
+  let part, print
+  for (const [n, page] of pages.entries()) {
+    const picture = grey(page, (notice ? 150 : 300) / 72)
+    const half = Math.floor(picture.width / 2)
+    // A code that is not on the first page stands wherever that page begins.
+    const top = n === 0 ? 0.4 : 0
+    part = notice ? crop(picture, half, 150, half, 600) : crop(picture, 0, Math.floor(picture.height * top), half, Math.floor(picture.height * (0.95 - top)))
+    print = await decode(part)
+    if (print.points || notice) break
+  }
   const near = print.points ? around(part, print.points) : part
   const photographs = [null, null]
   for (const [n, shot] of basename(file).match(process.argv[3]) ? shots.entries() : []) {
@@ -102,5 +108,5 @@ for (const file of process.argv.slice(4)) {
       writeFileSync(join(process.env.PICTURES, `${basename(file)}.photo${n}.pgm`), Buffer.concat([Buffer.from(`P5 ${bent.width} ${bent.height} 255\n`), bent.data]))
     }
   }
-  console.log(JSON.stringify({ file: basename(file), pages: doc.countPages(), text: page.toStructuredText().asText(), print: print.read, photo: photographs }))
+  console.log(JSON.stringify({ file: basename(file), pages: pages.length, text: pages.map((page) => page.toStructuredText().asText()).join('\n'), print: print.read, photo: photographs }))
 }

@@ -16,6 +16,7 @@ import (
 	"quittance/cmd/internal/cli/access"
 	"quittance/cmd/internal/cli/render"
 	"quittance/disbursement"
+	"quittance/disbursement/paper"
 	"quittance/internal/commands"
 	"quittance/internal/disbursements"
 	"quittance/internal/kafka"
@@ -27,7 +28,7 @@ import (
 func Command() cli.Command {
 	return cli.Command{
 		Use: "batches", Short: "Disbursement batches, by which agencies pay people: prepare, show, hold and stop them",
-		Commands: []cli.Command{importBatch(), templateFile(), listBatches(), showBatch(), showLines(), showPeople(), holdBatch(), stopBatch(), recallBatch(), discardBatch(), retryLine(), cancelLine(), acknowledgeLine(), verifyBatch(), exportBatch()},
+		Commands: []cli.Command{importBatch(), templateFile(), listBatches(), showBatch(), showLines(), showPeople(), holdBatch(), stopBatch(), recallBatch(), discardBatch(), retryLine(), cancelLine(), acknowledgeLine(), verifyBatch(), exportBatch(), certificateOf(), advicesOf()},
 		Words:    words,
 	}
 }
@@ -351,12 +352,7 @@ func statusText(l disbursement.Line) string {
 	return text
 }
 
-func payoutRef(l disbursement.Line) string {
-	if l.Attempt == 0 {
-		return ""
-	}
-	return l.AttemptID().PayoutRef()
-}
+func payoutRef(l disbursement.Line) string { return paper.PayoutRef(l) }
 
 func lineJSON(b disbursement.Batch, l disbursement.Line) render.Object {
 	return render.Object{

@@ -3,11 +3,8 @@ package batch
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -17,8 +14,8 @@ import (
 	"quittance/cmd/internal/cli/render"
 	"quittance/disbursement"
 	"quittance/disbursement/export"
+	"quittance/internal/batchseal"
 	"quittance/internal/disbursements"
-	"quittance/internal/identity"
 	"quittance/internal/kafka"
 	"quittance/internal/operation"
 	"quittance/internal/personal"
@@ -118,14 +115,22 @@ func proofJSON(p disbursements.Proof) render.Object {
 }
 
 func exportBatch() cli.Command {
-	var out string
+	var out, format string
 	return cli.Command{
-		Use: "export BATCH", Short: "Write a batch with all lines, salts and signatures to a file that other programs verify; it has names and accounts of payees", JSON: "what was written", Keyed: true,
-		Long: `Write a sealed batch to a file that programs of others verify, such as docs/operating/disbursements/verify.mjs and verify.py: what approvers signed, each line with its salt, each approval with its signature.
+		Use: "export BATCH", Short: "Write a batch for other programs: all lines with salts and signatures (JSON, with names and accounts), or what became of them (CSV, XLSX)", JSON: "what was written", Keyed: true,
+		Long: `Write a sealed batch to a file, with its signature in FILE.jws (a detached JWS, RFC 7515; the public keys are at /.well-known/batches-jwks.json). docs/operating/disbursements/verify-signature.mjs verifies it.
 
-The file has the names and accounts of all payees. Only a person of the agency who prepares or approves batches may write it, and the audit table says who did. A batch with an erased line cannot be exported: ` + "`quittance batches verify`" + ` proves it without contents.`,
-		Missing: whichBatch, Examples: []string{"batches export BATCH --out salaries.json"},
-		Flags: func(f *pflag.FlagSet, _ *cli.Meta) { f.StringVar(&out, "out", "", "file to write; it must not exist") },
+--format json has what approvers signed, each line with its salt, and each approval with its signature, for programs of others such as docs/operating/disbursements/verify.mjs and verify.py. It has the names and accounts of all payees. A batch with an erased line cannot be exported so: ` + "`quittance batches verify`" + ` proves it without contents.
+
+--format csv and xlsx have what became of each line: references, status, code, amount, account, attempts and times, without names and accounts of payees. They say what Kafka proves, also of erased lines.
+
+Only a person of the agency who prepares or approves batches may write it, and the audit table says who did.`,
+		Missing: whichBatch, Examples: []string{"batches export BATCH --out salaries.json", "batches export BATCH --format xlsx --out results.xlsx"},
+		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
+			format = formatJSON
+			f.StringVar(&out, "out", "", "file to write; it must not exist")
+			cli.TakesChoice(f, &format, "format", []string{formatJSON, formatCSV, formatXLSX}, "")
+		},
 		Check: func(*cli.Meta) error {
 			if out == "" {
 				return cli.Usage("--out: say which file to write")
@@ -133,18 +138,9 @@ The file has the names and accounts of all payees. Only a person of the agency w
 			return nil
 		},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			by, err := access.Person(ctx, m)
+			store, b, err := linesOf(ctx, m)
 			if err != nil {
 				return err
-			}
-			store, b, err := named(ctx, m)
-			switch {
-			case err != nil:
-				return err
-			case b.TenantID != by.Staff.AgencyID || !by.Staff.May(identity.MaySeeLines):
-				return operation.Refuse("batch.lines_not_yours", "", nil)
-			case b.SealedAt.IsZero():
-				return operation.Refuse("batch.not_sealed", "batch", nil)
 			}
 			// Rows of Postgres do not say whose batch it is: another agency's would be written for whoever changes them.
 			proof, err := proofOf(ctx, m, b)
@@ -154,46 +150,62 @@ The file has the names and accounts of all payees. Only a person of the agency w
 			if len(proof.Faults) > 0 || proof.Digest != b.Digest {
 				return errDoesNotHold
 			}
-			lines, err := personal.New(personal.Config{Pool: m.Pool, Keys: m.Keys, Now: func() time.Time { return m.Now }})
+			content, err := exported(ctx, m, store, b, proof, format)
 			if err != nil {
 				return err
 			}
-			var opened []export.Opened
-			found, err := store.Compare(ctx, lines, b, func(l disbursements.OpenLine) {
-				opened = append(opened, export.Opened{Salt: l.Salt, Line: l.Content})
-			})
+			signer, err := batchseal.NewSigner(m.Keys)
 			if err != nil {
 				return err
 			}
-			if len(found) > 0 {
-				return fmt.Errorf("%w, or its rows are not as they were sealed (%v)", errErased, found)
-			}
-			content, err := export.New(b.Sealing, opened)
-			if err != nil {
+			if err := operation.Record(ctx, m.Pool, m.By, m.Now, operation.Entry{Action: "batch.export", Subject: b.ID, AgencyID: b.TenantID, Detail: map[string]any{"lines": proof.Lines, "format": format}}); err != nil {
 				return err
 			}
-			if err := operation.Record(ctx, m.Pool, m.By, m.Now, operation.Entry{Action: "batch.export", Subject: b.ID, AgencyID: b.TenantID, Detail: map[string]any{"lines": len(opened)}}); err != nil {
+			if err := signedFile(out, b.Live, content, signer); err != nil {
 				return err
 			}
-			if err := writeNew(out, content); err != nil {
-				return err
-			}
-			return m.Show(render.Object{"file", out, "id", b.ID, "lines", len(opened), "approvals", len(content.Approvals), "digest", b.Digest.String()}, func(p *render.Page) {
-				p.Say("%s has %d lines and %d approvals of %s. It names all payees: keep it as you keep the payroll.", out, len(opened), len(content.Approvals), b.ID)
+			return m.Show(render.Object{"file", out, "signature", out + signatureEnding, "format", format, "id", b.ID, "lines", proof.Lines, "approvals", len(proof.Approvals), "digest", b.Digest.String()}, func(p *render.Page) {
+				p.Say("%s has %d lines and %d approvals of %s. %s", out, proof.Lines, len(proof.Approvals), b.ID, namesIn(format))
+				p.Say("Its signature is %s.", out+signatureEnding)
 			})
 		},
 	}
 }
 
-// writeNew writes JSON to a new file that its owner alone reads. A file that was not written whole is removed.
-func writeNew(path string, content any) (err error) {
-	file, err := os.OpenFile(filepath.Clean(path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return fmt.Errorf("--out: %w", err)
+// namesIn says whom an export of a format names.
+func namesIn(format string) string {
+	if format == formatJSON {
+		return "It names all payees: keep it as you keep the payroll."
 	}
-	err = errors.Join(json.NewEncoder(file).Encode(content), file.Close())
-	if err != nil {
-		err = errors.Join(err, os.Remove(file.Name()))
+	return "It names no payee."
+}
+
+// exported returns the bytes of an export.
+func exported(ctx context.Context, m *cli.Meta, store *disbursements.Store, b disbursements.Batch, proof disbursements.Proof, format string) ([]byte, error) {
+	if format != formatJSON {
+		slugs, _, err := access.Slugs(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		return encoded(resultsOf(m, proof, slugs[b.TenantID]), format)
 	}
-	return err
+	lines, err := personal.New(personal.Config{Pool: m.Pool, Keys: m.Keys, Now: func() time.Time { return m.Now }})
+	if err != nil {
+		return nil, err
+	}
+	var opened []export.Opened
+	found, err := store.Compare(ctx, lines, b, func(l disbursements.OpenLine) {
+		opened = append(opened, export.Opened{Salt: l.Salt, Line: l.Content})
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > 0 {
+		return nil, fmt.Errorf("%w, or its rows are not as they were sealed (%v)", errErased, found)
+	}
+	content, err := export.New(b.Sealing, opened)
+	if err != nil {
+		return nil, err
+	}
+	return encodedJSON(content)
 }
