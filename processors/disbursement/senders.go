@@ -8,10 +8,11 @@ const (
 	SenderOperator = "operator"
 	SenderOffice   = "office"
 	SenderDisburse = "disburse"
+	SenderERP      = "erp"
 )
 
 // Senders returns all senders.
-func Senders() []string { return []string{SenderOperator, SenderOffice, SenderDisburse} }
+func Senders() []string { return []string{SenderOperator, SenderOffice, SenderDisburse, SenderERP} }
 
 // sendersOf is the one table of who may send which command. A command that is not in it may be sent by nobody. What
 // releases money is signed by people besides, over the batch as it is: no sender alone can have a batch paid.
@@ -30,7 +31,8 @@ func sendersOf(do disbursement.Action) []string {
 			return []string{SenderDisburse}
 		case disbursement.FromCallback, disbursement.FromStatement: // nobody hears these words yet
 		}
-	case disbursement.ERPSame: // nobody asks ERPs yet
+	case disbursement.ERPSame:
+		return []string{SenderERP}
 	case disbursement.Tick: // the processor's own
 	}
 	return nil

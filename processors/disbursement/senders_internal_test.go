@@ -36,6 +36,7 @@ var sends = map[string][]string{
 	"operator": {"Open", "AddLines", "Seal", "Discard", "Recall", "SetHold", "Stop", "Retry", "Cancel", "Acknowledge", "SetPolicy", "Enrol", "Revoke"},
 	"office":   {"Open", "AddLines", "Seal", "Discard", "Approve", "Reject", "Release", "Lift", "Settle", "Recall", "SetHold", "Stop", "Retry", "Cancel", "Acknowledge", "SetPolicy", "Enrol", "Revoke"},
 	"disburse": {"Word request", "Word enquiry"},
+	"erp":      {"ERPSame"},
 }
 
 // Every sender and every command: each cell of the table.
