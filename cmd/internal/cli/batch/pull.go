@@ -73,11 +73,10 @@ func (x *making) pull(ctx context.Context, m *cli.Meta, p payer, q disbursements
 		return err
 	}
 	q.ERP = p.erp
-	if x.try { // a batch that is made has a row of its own
-		err = operation.Record(ctx, m.Pool, m.By, m.Now, operation.Entry{Action: "batch.pull_tried", Subject: p.tenantID, AgencyID: p.tenantID, Detail: map[string]any{"batch_ref": q.BatchRef, "mode": x.mode}})
-		if err != nil {
-			return err
-		}
+	// Faults and changes show what the ERP has of payees, also when nothing is made.
+	err = operation.Record(ctx, m.Pool, m.By, m.Now, operation.Entry{Action: "batch.pull", Subject: p.tenantID, AgencyID: p.tenantID, Detail: map[string]any{"batch_ref": q.BatchRef, "mode": x.mode, "try": x.try}})
+	if err != nil {
+		return err
 	}
 	err = x.make(ctx, m, p, q, q.BatchRef)
 	var none *disbursements.ERPError
