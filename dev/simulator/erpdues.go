@@ -118,7 +118,7 @@ func standardBatches() map[string][]json.RawMessage {
 			mode, number = "AIRTEL", "+2420550100"
 		}
 		lines = append(lines, encoded(map[string]any{
-			"line_ref": fmt.Sprintf("BOURSE-%03d", i+1), "beneficiary": map[string]any{"name": name, "msisdn": fmt.Sprintf("%s%02d", number, i+1)},
+			"line_ref": fmt.Sprintf("BOURSE-%03d", i+1), "beneficiary": map[string]any{"name": name, "msisdn": fmt.Sprintf("%s%02d", number, i+21)},
 			"payment_mode": mode, "amount_minor": 45_000 + 2_500*i, "currency": "XAF", "purpose": "Bourse de novembre", "metadata": map[string]any{"dossier": fmt.Sprint(700 + i)},
 		}))
 	}

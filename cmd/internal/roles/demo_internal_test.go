@@ -49,7 +49,7 @@ func TestDemoSecretsAreRefused(t *testing.T) {
 		return ""
 	}
 	first := refused()
-	if n := strings.Count(first, "\n"); n != 13 { // 6 keys, 2 of clerks, 3 endpoints, an ERP, a pair of a partner
+	if n := strings.Count(first, "\n"); n != 14 { // 6 keys, 2 of clerks, 3 endpoints, 2 ERPs, a pair of a partner
 		t.Errorf("%d secrets are named: %s", n, first)
 	}
 	for _, want := range []string{"of Guichet fiscal (impots): end it with `quittance keys revoke ", "of clerk impots/c02: end it with `quittance clerks revoke ", " --overlap 0`", "the ERP impots/test: ", "the cash-in credentials of Vente de timbres (impots): replace them with `quittance cashin rotate "} {
