@@ -91,7 +91,7 @@ func TestDemoSecretsAreRefused(t *testing.T) {
 	if _, err := cashin.Rotate(t.Context(), h.Pool, h.Keys, registries.Actor, "Vente de timbres", nil, registries.Epoch); err != nil {
 		t.Fatal(err)
 	}
-	h.Seed(t, strings.Replace(string(text), "DemoErpTokenImpots000000", "own-token-of-the-erp", 1)) // undoes no revocation
+	h.Seed(t, strings.NewReplacer("DemoErpTokenImpots000000", "own-token-of-the-erp", "DemoErpTokenDouanes00000", "own-token-of-another").Replace(string(text))) // undoes no revocation
 	if err := refused(); err != "" {
 		t.Errorf("after the mends: %s", err)
 	}
