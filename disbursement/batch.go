@@ -93,8 +93,8 @@ const (
 	EnquireEvery = time.Minute
 	// enquireAgain is the shortest time between two enquiries that answers cause.
 	enquireAgain = 10 * time.Second
-	// askAgain is the time after which the ERP is asked again whether its lines are the same.
-	askAgain = 10 * time.Minute
+	// AskAgain is the time after which the ERP is asked again whether its lines are the same. The question before is void then.
+	AskAgain = 10 * time.Minute
 )
 
 // Hold says why nothing of a batch is released or sent. The zero value is a batch that is not held.
@@ -230,7 +230,7 @@ func (b Batch) Deadline() time.Time {
 	case b.Status == StatusApproved && b.Held():
 		return b.payEnds()
 	case b.Status == StatusApproved && !b.AskedAt.IsZero():
-		return earlier(b.AskedAt.Add(askAgain), b.payEnds())
+		return earlier(b.AskedAt.Add(AskAgain), b.payEnds())
 	case b.Status == StatusApproved && b.OnDate:
 		return earlier(dayBegins(b.Date), b.payEnds())
 	case b.Status == StatusApproved:

@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"quittance/cmd/internal/roles"
+	"quittance/dev/simulator"
 	"quittance/dev/staff"
 	"quittance/money/localtime"
 )
@@ -175,6 +176,10 @@ func (u *installation) payday(base *roles.Base, signs *staff.Signatories, line f
 			signs.PreparerKey, program, file, u.port, staff.DemoAgency, today, today)
 	} else {
 		line("  1. Sign in at %s as %s, open %s/agency/batches?mode=test and import %s", pages, staff.Preparer, pages, file)
+	}
+	if signs.PreparerKey != "" {
+		line("     Or pay the 6 people of the batch %s of the agency's simulated ERP, which is asked again at the release:\n     QUITTANCE_STAFF_KEY=%s %s batches pull --port %d --agency %s --mode test --date %s --batch-ref %s",
+			simulator.StandardBatch, signs.PreparerKey, program, u.port, staff.DemoAgency, today, simulator.StandardBatch)
 	}
 	line(`  2. Sign in at %[1]s as %[2]s, open the batch in %[1]s/agency/batches?mode=test, press “Approve”, then “Release”
   3. %[3]s batches list --mode test --port %[4]d   shows 20 paid about a minute later: operators are asked each minute

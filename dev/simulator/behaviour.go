@@ -27,6 +27,7 @@ type conduct struct {
 	report     string   // which delivery reports follow an accepted SMS
 	away       bool     // breaks the connection
 	misbehave  []string // of an ERP: some of misbehaviours
+	cut        int      // of an ERP: the lines of a batch after which the connection breaks; 0 for none
 }
 
 // set replaces the conduct.

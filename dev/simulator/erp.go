@@ -35,6 +35,7 @@ type erp struct {
 	mu            sync.Mutex
 	dues          map[string][]json.RawMessage // by subject_ref
 	disbursements map[string][]json.RawMessage // by batch_ref
+	asked         int                          // answers with lines
 	lastPaid      time.Time                    // the latest paid_at
 	transactions  map[string]*confirmation
 	accepted      history[*confirmation]
@@ -78,7 +79,7 @@ func (s *Simulator) erp(agency string) *erp {
 	if e == nil {
 		e = &erp{
 			dues:          standardDues(s.cfg.Now()),
-			disbursements: map[string][]json.RawMessage{},
+			disbursements: standardBatches(),
 		}
 		e.forget(s.cfg)
 		s.erps.byAgency[agency] = e
@@ -491,6 +492,8 @@ type erpView struct {
 	Attempts []attempt      `json:"attempts"`
 	// Dues by subject_ref, as they are after the confirmations.
 	Dues map[string][]json.RawMessage `json:"dues"`
+	// Disbursements are lines by batch_ref.
+	Disbursements map[string][]json.RawMessage `json:"disbursements"`
 }
 
 // controlERPShow is GET /control/erp/{agency}: the accepted confirmations and all attempts,
@@ -515,9 +518,12 @@ func (s *Simulator) controlERPShow(w http.ResponseWriter, r *http.Request) {
 	e := s.erp(agency)
 	e.mu.Lock()
 	kept := e.accepted.window(accepted)
-	view := erpView{Agency: agency, Totals: e.totals, Accepted: make([]confirmation, len(kept)), Attempts: e.attempts.window(attempts), Dues: map[string][]json.RawMessage{}}
+	view := erpView{Agency: agency, Totals: e.totals, Accepted: make([]confirmation, len(kept)), Attempts: e.attempts.window(attempts), Dues: map[string][]json.RawMessage{}, Disbursements: map[string][]json.RawMessage{}}
 	for subject, items := range e.dues {
 		view.Dues[subject] = append([]json.RawMessage{}, items...)
+	}
+	for batch, lines := range e.disbursements {
+		view.Disbursements[batch] = append([]json.RawMessage{}, lines...)
 	}
 	for i, c := range kept {
 		view.Accepted[i] = *c
@@ -563,7 +569,7 @@ func (s *Simulator) controlERPSet(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	if reset {
 		e.dues = standardDues(s.cfg.Now())
-		clear(e.disbursements)
+		e.disbursements = standardBatches()
 	}
 	for subject, items := range dues {
 		e.dues[subject] = items

@@ -21,6 +21,9 @@ const (
 	misbehaveMinimum     = "minimum_above_outstanding" // of every due
 	misbehaveTextAmounts = "text_amounts"              // "5000" instead of 5000
 	misbehaveUnknown404  = "unknown_subject_404"       // instead of an empty list
+	// Of GET /disbursements.
+	misbehaveDrifting = "drifting_lines" // the first line has another amount at each answer
+	misbehaveShuffled = "shuffled_lines" // the lines begin with another one at each answer, as an ERP may have it
 	// Of POST /payment-confirmations.
 	misbehaveCountsTwice = "counts_twice"    // a repeated confirmation counts again
 	misbehaveRepeatFails = "repeat_refused"  // a repeated confirmation is answered 422
@@ -32,7 +35,7 @@ const (
 
 var misbehaviours = []string{
 	misbehaveHTML, misbehaveOversized, misbehaveManyItems, misbehaveDuplicates, misbehaveMinimum, misbehaveTextAmounts, misbehaveUnknown404,
-	misbehaveCountsTwice, misbehaveRepeatFails, misbehaveInOrder, misbehaveBalances, misbehaveOpen,
+	misbehaveDrifting, misbehaveShuffled, misbehaveCountsTwice, misbehaveRepeatFails, misbehaveInOrder, misbehaveBalances, misbehaveOpen,
 }
 
 func (c conduct) misbehaves(how string) bool { return slices.Contains(c.misbehave, how) }
@@ -101,6 +104,27 @@ func standardDues(now time.Time) map[string][]json.RawMessage {
 	}
 }
 
+// StandardBatch is the batch_ref of the lines that every simulated ERP has from the start.
+const StandardBatch = "BOURSES-2026-11"
+
+// standardBatches are the batches that every simulated ERP has from the start: grants for payees whom the simulated operators
+// pay at once.
+func standardBatches() map[string][]json.RawMessage {
+	people := []string{"Ngoma Jean", "Mabiala Chantal", "Okemba Prosper", "Mboungou Nadège", "Itoua Alphonse", "Samba Divine"}
+	var lines []json.RawMessage
+	for i, name := range people {
+		mode, number := "MOBILE_MONEY", "+2420660100"
+		if i%2 == 1 {
+			mode, number = "AIRTEL", "+2420550100"
+		}
+		lines = append(lines, encoded(map[string]any{
+			"line_ref": fmt.Sprintf("BOURSE-%03d", i+1), "beneficiary": map[string]any{"name": name, "msisdn": fmt.Sprintf("%s%02d", number, i+21)},
+			"payment_mode": mode, "amount_minor": 45_000 + 2_500*i, "currency": "XAF", "purpose": "Bourse de novembre", "metadata": map[string]any{"dossier": fmt.Sprint(700 + i)},
+		}))
+	}
+	return map[string][]json.RawMessage{StandardBatch: lines}
+}
+
 // list answers {"items": […]} with the items under the reference in the query; none for an
 // unknown reference.
 func (e *erp) list(w http.ResponseWriter, r *http.Request, param string, of func(*erp) map[string][]json.RawMessage, now conduct) {
@@ -113,6 +137,10 @@ func (e *erp) list(w http.ResponseWriter, r *http.Request, param string, of func
 	e.mu.Lock()
 	items, known := of(e)[query.Get(param)]
 	items = append([]json.RawMessage{}, items...)
+	if param == "batch_ref" && len(items) > 0 {
+		e.asked++
+		items = now.spoilLines(items, e.asked)
+	}
 	e.mu.Unlock()
 	switch {
 	case !known && now.misbehaves(misbehaveUnknown404):
@@ -123,7 +151,35 @@ func (e *erp) list(w http.ResponseWriter, r *http.Request, param string, of func
 		_, _ = fmt.Fprint(w, "<!doctype html><title>Portail</title><p>Votre session a expiré.")
 		return
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"items": now.spoil(items)})
+	items = now.spoil(items)
+	if param == "batch_ref" && now.cut > 0 && now.cut < len(items) {
+		breakAfter(w, items[:now.cut])
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"items": items})
+}
+
+// breakAfter begins an answer with items and breaks the connection.
+func breakAfter(w http.ResponseWriter, items []json.RawMessage) {
+	w.Header().Set("Content-Type", "application/json")
+	text, _ := json.Marshal(items) // they are JSON
+	_, _ = fmt.Fprintf(w, `{"items":%s`, bytes.TrimSuffix(text, []byte("]")))
+	_ = http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+// spoilLines returns the lines of a batch with the misbehaviours of its n-th answer.
+func (c conduct) spoilLines(lines []json.RawMessage, n int) []json.RawMessage {
+	if c.misbehaves(misbehaveDrifting) {
+		lines[0] = edited(lines[0], func(line map[string]any) {
+			if amount, ok := integerOf(line["amount_minor"]); ok {
+				line["amount_minor"] = amount + int64(n)
+			}
+		})
+	}
+	if c.misbehaves(misbehaveShuffled) {
+		lines = slices.Concat(lines[n%len(lines):], lines[:n%len(lines)])
+	}
+	return lines
 }
 
 // spoil returns items with the misbehaviours.
@@ -234,6 +290,7 @@ func (e *erp) remove(ref string) {
 // takeMisbehaviour takes the members away and misbehave of a control request.
 func takeMisbehaviour(f *form, c *conduct) (changes bool) {
 	changes = f.take("away", &c.away, "true or false")
+	changes = f.integer("cut", &c.cut, 1, maxTimes) || changes
 	expect := "a list of some of " + strings.Join(misbehaviours, ", ")
 	changes = f.take("misbehave", &c.misbehave, expect) || changes
 	for i, how := range c.misbehave {

@@ -20,7 +20,7 @@ func (s *Simulator) index(w http.ResponseWriter, r *http.Request) {
 	text := strings.Replace(indexText, "{operators}\n", parts.String(), 1)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	//nolint:gosec // the answer is plain text
-	_, _ = fmt.Fprint(w, strings.NewReplacer("{misbehaviours}", strings.Join(misbehaviours, ", "), "{line_faults}", strings.Join(lineFaults, ", "), "{file_faults}", strings.Join(fileFaults, ", "), "{numbers}\n", numbers.String(), "{base}", "http://"+r.Host).Replace(text))
+	_, _ = fmt.Fprint(w, strings.NewReplacer("{misbehaviours}", strings.Join(misbehaviours, ", "), "{line_faults}", strings.Join(lineFaults, ", "), "{file_faults}", strings.Join(fileFaults, ", "), "{numbers}\n", numbers.String(), "{batch}", StandardBatch, "{base}", "http://"+r.Host).Replace(text))
 }
 
 const indexText = `Simulators of Quittance: the world outside, for development only.
@@ -61,7 +61,7 @@ AN AGENCY'S ERP                                /erp/{agency}
   Dues from the start: TP-1001 (whole, partial, overdue), TP-1002 (mapped and
   unmapped lines), TP-1003 (none), TP-1004 (a broken one), TP-1005 (EUR),
   TP-1006 (due in a week and tomorrow, for reminders).
-  Confirmations are taken off their balances.
+  Confirmations are taken off their balances. The batch {batch} has lines from the start.
 
   curl '{base}/control/erp/impots'
   curl '{base}/control/erp/impots?after=120&attempts_after=130&limit=50'
@@ -70,13 +70,15 @@ AN AGENCY'S ERP                                /erp/{agency}
   curl -X POST {base}/control/erp/impots -d '{"delay": "20s"}'
   curl -X POST {base}/control/erp/impots -d '{"away": true}'
   curl -X POST {base}/control/erp/impots -d '{"change": {"TP-1001-A": {"outstanding_minor": 40000}, "TP-1001-C": null}}'
+  curl -X POST {base}/control/erp/impots -d '{"disbursements": {"B-7": [{"line_ref": "B7-0001", "beneficiary": {"name": "A. Beneficiary", "msisdn": "+242066010001"}, "payment_mode": "MTN", "amount_minor": 25000, "currency": "XAF"}]}}'
+  curl -X POST {base}/control/erp/impots -d '{"cut": 3}'      (breaks lines of batches off after 3)
   curl -X POST {base}/control/erp/impots -d '{"misbehave": ["duplicate_refs"]}'
     {misbehaviours}
   curl -X POST {base}/control/erp/impots -d '{"refuse": {"status": 422, "code": "due_closed"}}'
   curl -X POST {base}/control/erp/impots -d '{"reset": true}'
   curl -X DELETE {base}/control/erp/impots
 
-  "reset" also brings the dues of the start back.
+  "reset" also brings the dues and the batch of the start back.
 
 WEBHOOK INBOXES                                /inbox/{name}
   curl '{base}/inbox/guichet'

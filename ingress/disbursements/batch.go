@@ -26,6 +26,7 @@ const onlyCases = "cases"
 type batchView struct {
 	view
 	State, StateClass       string
+	OfERP                   string // what the ERP's part in the batch is; empty for a batch of a file
 	Facts, Hold             []staff.Fact
 	Accounts, Totals, Steps staff.Grid
 	Levels                  []staff.Grid
@@ -83,6 +84,9 @@ func (v *visit) writeBatch(status int, b disbursements.Batch, field, fault strin
 	out.BackURL, out.BackText = v.URL(rootBatches, fieldMode, disbursement.Mode(b.Live)), w.Title
 	out.Test, out.Tagged, out.Command = !b.Live, fault == "", "quittance batches show "+b.ID
 	out.Notice = w.Done[v.Query("done")]
+	if v.Query("done") == string(digest.Release) && b.Source == disbursement.SourceERP {
+		out.Notice = w.DoneReleaseOfERP
+	}
 	if fault != "" {
 		out.Fault(field, fault, v.Form.Get(field))
 	}
@@ -91,6 +95,7 @@ func (v *visit) writeBatch(status int, b disbursements.Batch, field, fault strin
 		out.State, out.StateClass = out.State+w.Colon+w.Held, "not"
 		out.Hold = []staff.Fact{{Label: w.Reason, Value: b.Hold.Reason}, {Label: w.HeldBy, Value: names.name(b.Hold.By, w.Service)}, {Label: w.Since, Value: v.At(b.Hold.Since)}}
 	}
+	out.OfERP = v.ofERP(b)
 	out.Facts = v.facts(b, names)
 	if certified(b) {
 		out.CertificateURL = v.URL(path + pathCertificate)
@@ -114,6 +119,19 @@ func (v *visit) writeBatch(status int, b disbursements.Batch, field, fault strin
 		}
 	}
 	v.Write(status, "batch", out)
+}
+
+// ofERP says that the lines are those of the ERP, and that a release waits for it.
+func (v *visit) ofERP(b disbursements.Batch) string {
+	switch {
+	case b.Source != disbursement.SourceERP:
+		return ""
+	case !b.AskedAt.IsZero():
+		return fmt.Sprintf(v.w.WaitsForERP, v.At(b.AskedAt))
+	case b.ReleasedAt.IsZero() && b.Status.Live():
+		return v.w.OfERP + " " + v.w.ERPIsAsked
+	}
+	return v.w.OfERP
 }
 
 func stateClass(s disbursement.Status) string {

@@ -52,7 +52,7 @@ func (v *visit) beside() *beside {
 	}
 	if err == nil {
 		err = v.drafts(out, b, notes != nil)
-		out.Incomplete = b.Source == disbursement.SourceFile && notes == nil && (b.Status == disbursement.StatusDraft || b.Status == disbursement.StatusSealed || b.Status == disbursement.StatusApproved)
+		out.Incomplete = notes == nil && (b.Status == disbursement.StatusDraft || b.Status == disbursement.StatusSealed || b.Status == disbursement.StatusApproved)
 	}
 	if err != nil {
 		out.Missing = true

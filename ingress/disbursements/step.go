@@ -112,7 +112,11 @@ func (v *visit) forms(out *batchView, b disbursements.Batch, offered []step, nam
 			default:
 				form.Text = fmt.Sprintf(w.LiftSecond, names.name(first.Signed.Person, w.Unknown), v.At(first.At))
 			}
-		case digest.Approve, digest.Release:
+		case digest.Release:
+			if b.Source == disbursement.SourceERP {
+				form.Text = w.ReleaseOfERP
+			}
+		case digest.Approve:
 		}
 		out.Signs = append(out.Signs, form)
 	}

@@ -142,7 +142,7 @@ func TestAnotherPreparerDoesNotSeal(t *testing.T) {
 	})
 	page := "/agency/batches/" + made.Batch.ID
 	backoffice.Lacks(t, w.Browsers["Ama"].Get(page), page[1:]+"/seal")
-	backoffice.Want(t, w.Browsers["Ama"].Post(page+"/seal", nil), http.StatusUnprocessableEntity, "Seule la personne qui a importé")
+	backoffice.Want(t, w.Browsers["Ama"].Post(page+"/seal", nil), http.StatusUnprocessableEntity, "Seule la personne qui a préparé")
 	if b := w.Batch(t, made.Batch.ID); b.Status != disbursement.StatusDraft {
 		t.Errorf("the draft is %s", b.Status)
 	}

@@ -31,6 +31,8 @@ type words struct {
 	RefusedBy                                                             string // code
 	LiftWaits                                                             string // time
 	LiftSecond                                                            string // person, time
+	OfERP, ERPIsAsked, ReleaseOfERP, DoneReleaseOfERP                     string // of a batch whose lines are an ERP's
+	WaitsForERP                                                           string // time
 
 	Certificate, Advice, NotApproved, NotPaid, NoPayee string
 	NoPaper                                            string // list
@@ -100,7 +102,11 @@ var french = words{ //nolint:gosec // texts, no credential
 	Level: "Niveau %d\u00a0: %d approbation sur %d, rôle %s", Missing: "il en manque %d", StandsFor: "à la place de %s", HasApproved: "A approuvé le %s",
 	HasNot: "N’a pas approuvé", CountsElsewhere: "Compte déjà par une autre approbation", Name: "Nom", State: "État",
 	Timeline: "Historique", When: "Date", What: "Événement", By: "Par", Place: "Enregistrement", LinesChanged: "%d ligne(s).",
-	Lines: "Lignes", Number: "N°", LineRef: "Référence de la ligne", Payee: "Bénéficiaire", Amount: "Montant", LineCase: "Cas ouvert", NotOpened: "Contenu illisible ou effacé", NoLines: "Ce lot n’a pas encore de ligne.",
+	OfERP: "Les lignes de ce lot viennent de l’ERP de votre administration.", ERPIsAsked: "Il sera interrogé de nouveau à la mise en paiement\u00a0: s’il n’a plus les mêmes lignes, le lot est suspendu.",
+	ReleaseOfERP:     "L’ERP est interrogé d’abord. S’il a les mêmes lignes, leur paiement commence tout de suite\u00a0; sinon, le lot est suspendu.",
+	DoneReleaseOfERP: "Votre signature est enregistrée. Le paiement commence quand l’ERP aura répondu qu’il a les mêmes lignes.",
+	WaitsForERP:      "La mise en paiement attend la réponse de l’ERP de votre administration, interrogé le %s. Tant qu’il ne répond pas, il est interrogé de nouveau, et rien n’est payé.",
+	Lines:            "Lignes", Number: "N°", LineRef: "Référence de la ligne", Payee: "Bénéficiaire", Amount: "Montant", LineCase: "Cas ouvert", NotOpened: "Contenu illisible ou effacé", NoLines: "Ce lot n’a pas encore de ligne.",
 	LinesNotSeen: "Vos rôles ne donnent pas accès aux lignes des lots. Les personnes qui préparent et qui approuvent les voient.", NextLines: "Lignes suivantes", FirstLines: "Premières lignes",
 	Corrects:     "Corrige %s.",
 	Differs:      "Personne ne peut signer ce lot ici\u00a0: ce que la page affiche n’est pas ce qui a été scellé (%s). Suspendez le lot et prévenez l’exploitation.",
@@ -240,7 +246,11 @@ var english = words{
 	Level: "Level %d: %d of %d approvals, role %s", Missing: "%d missing", StandsFor: "in place of %s", HasApproved: "Approved %s",
 	HasNot: "Has not approved", CountsElsewhere: "Counts already by another approval", Name: "Name", State: "State",
 	Timeline: "History", When: "Time", What: "Event", By: "By", Place: "Record", LinesChanged: "%d line(s).",
-	Lines: "Lines", Number: "No.", LineRef: "Line reference", Payee: "Payee", Amount: "Amount", LineCase: "Open case", NotOpened: "Content unreadable or erased", NoLines: "This batch has no line yet.",
+	OfERP: "The lines of this batch come from your administration's ERP.", ERPIsAsked: "It is asked again at the release: if it has other lines then, the batch is held.",
+	ReleaseOfERP:     "The ERP is asked first. If it has the same lines, their payment begins at once; otherwise the batch is held.",
+	DoneReleaseOfERP: "Your signature is recorded. The payment begins when the ERP has answered that it has the same lines.",
+	WaitsForERP:      "The release waits for the answer of your administration's ERP, asked on %s. While it does not answer it is asked again, and nothing is paid.",
+	Lines:            "Lines", Number: "No.", LineRef: "Line reference", Payee: "Payee", Amount: "Amount", LineCase: "Open case", NotOpened: "Content unreadable or erased", NoLines: "This batch has no line yet.",
 	LinesNotSeen: "Your roles do not show lines of batches. People who prepare and who approve see them.", NextLines: "Next lines", FirstLines: "First lines",
 	Corrects:     "Corrects %s.",
 	Differs:      "Nobody can sign this batch here: what the page shows is not what was sealed (%s). Hold the batch and tell the operators of the service.",

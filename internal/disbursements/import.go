@@ -57,7 +57,7 @@ type Asker interface {
 
 var _ Asker = (*commands.Disbursement)(nil)
 
-// Importer makes batches of files. All fields are required.
+// Importer makes batches of files, and of lines that ERPs have. All fields are required.
 type Importer struct {
 	Processor Asker
 	Personal  *personal.Store
@@ -72,7 +72,7 @@ type Importer struct {
 	Now      func() time.Time
 }
 
-// Import is a file of lines to be paid, and the batch that it becomes.
+// Import is lines to be paid, of a file or of the agency's ERP, and the batch that they become.
 type Import struct {
 	TenantID string
 	Live     bool
@@ -87,8 +87,37 @@ type Import struct {
 	Scope disbursement.Scope
 	// Draft leaves the batch unsealed, for its maker to look at. It ends after seven days unless it is sealed.
 	Draft bool
-	File  io.ReaderAt
-	Size  int64
+	// File and its Size are of a batch that a person gives.
+	File io.ReaderAt
+	Size int64
+	// ERP has the lines in the place of a file, under BatchRef; nil for a file.
+	ERP *ERP
+}
+
+// read reads the lines, and returns what names them. The id is empty if there are faults.
+func (q Import) read(ctx context.Context, rules lines.Rules) (file *lines.File, id string, err error) {
+	if q.ERP != nil {
+		return q.ERP.Read(ctx, q.BatchRef, rules)
+	}
+	if file, err = lines.Read(q.File, q.Size, rules); err != nil || file.Refused() {
+		return file, "", err
+	}
+	id, err = importOf(q.File, q.Size)
+	return file, id, err
+}
+
+// Try reads the lines as Import does, and makes nothing. Errors are those of reading; faults are in the file.
+func (i *Importer) Try(ctx context.Context, q Import) (*lines.File, error) {
+	accounts, _ := i.Accounts(q.TenantID, q.Live)
+	file, _, err := q.read(ctx, Rules(q.Currency, accounts))
+	return file, err
+}
+
+func (q Import) source() disbursement.Source {
+	if q.ERP != nil {
+		return disbursement.SourceERP
+	}
+	return disbursement.SourceFile
 }
 
 // Imported is what became of a file.
@@ -103,8 +132,8 @@ type Imported struct {
 
 // Errors of Import.
 var (
-	// ErrFile says that the file has faults: it is refused as a whole, and nothing was made.
-	ErrFile = errors.New("the file has faults")
+	// ErrFile says that the file, or the ERP's answer, has faults: it is refused as a whole, and nothing was made.
+	ErrFile = errors.New("the lines have faults")
 	// ErrNoAccounts says that the agency has no payout account in the mode.
 	ErrNoAccounts = errors.New("the agency has no payout account in this mode; the registry's block `payouts` names them")
 )
@@ -115,7 +144,7 @@ var ErrMaybeSealed = errors.New("the processor has not answered, and the batch m
 // RefusedError is the error of a command that the processor refuses.
 type RefusedError struct {
 	disbursement.Refusal
-	// Row of the file and LineRef are those of the line that is refused; zero if it is none.
+	// Row of the file and LineRef are those of the line that is refused; zero if it is none. A line of an ERP has no row.
 	Row     int
 	LineRef string
 }
@@ -124,15 +153,19 @@ type RefusedError struct {
 func (r *RefusedError) Error() string {
 	if r.LineRef != "" {
 		field := r.Field[strings.LastIndexByte(r.Field, '.')+1:]
-		return fmt.Sprintf("row %d, %s of line %s: %s (%s)", r.Row, field, r.LineRef, r.Mend, r.Code)
+		place := ""
+		if r.Row > 0 {
+			place = fmt.Sprintf("row %d, ", r.Row)
+		}
+		return fmt.Sprintf("%s%s of line %s: %s (%s)", place, field, r.LineRef, r.Mend, r.Code)
 	}
 	return fmt.Sprintf("%s: %s (%s)", r.Field, r.Mend, r.Code)
 }
 
-// Import reads the file, opens and fills a batch, compares it with earlier ones and seals it, unless it is to stay a draft. After
-// any error but ErrFile the batch is discarded; if that fails, too, it ends by itself after seven days, and meanwhile its
-// batch_ref is taken. With ErrMaybeSealed it is left as it is. Errors of the processor are *RefusedError, or wrap
-// commands.ErrUnavailable.
+// Import reads all lines, opens and fills a batch, compares it with earlier ones and seals it, unless it is to stay a draft. After
+// ErrFile, *ERPError and any other error of reading there was no batch and no key of a line. After any later one the batch is
+// discarded; if that fails, too, it ends by itself after seven days, and meanwhile its batch_ref is taken. With ErrMaybeSealed it
+// is left as it is. Errors of the processor are *RefusedError, or wrap commands.ErrUnavailable.
 func (i *Importer) Import(ctx context.Context, q Import) (out Imported, err error) {
 	accounts, registry := i.Accounts(q.TenantID, q.Live)
 	if len(accounts) == 0 {
@@ -142,17 +175,14 @@ func (i *Importer) Import(ctx context.Context, q Import) (out Imported, err erro
 	for _, a := range accounts {
 		payouts = append(payouts, disbursement.Payout{Code: a.Code, Fingerprint: a.Fingerprint, PerSecond: a.PerSecond})
 	}
-	if out.File, err = lines.Read(q.File, q.Size, Rules(q.Currency, accounts)); err != nil {
+	var importID string
+	if out.File, importID, err = q.read(ctx, Rules(q.Currency, accounts)); err != nil {
 		return out, err
 	}
 	if out.File.Refused() {
 		return out, ErrFile
 	}
 	sealed, err := lines.Seal(out.File.Lines, rand.Reader)
-	if err != nil {
-		return out, err
-	}
-	importID, err := importOf(q.File, q.Size)
 	if err != nil {
 		return out, err
 	}
@@ -164,7 +194,7 @@ func (i *Importer) Import(ctx context.Context, q Import) (out Imported, err erro
 	x := &importing{Importer: i, q: q, id: i.IDs.New(i.now(), i.Partition(schemas.Disbursement.Commands, q.TenantID), random), registry: registry}
 	var refused *RefusedError
 	opened, err := x.ask(ctx, disbursement.Open{
-		BatchRef: q.BatchRef, Scope: q.Scope, Source: disbursement.SourceFile, Currency: q.Currency, Date: q.Date, Maker: q.Maker, ImportID: importID, Accounts: payouts,
+		BatchRef: q.BatchRef, Scope: q.Scope, Source: q.source(), Currency: q.Currency, Date: q.Date, Maker: q.Maker, ImportID: importID, Accounts: payouts,
 	})
 	if errors.As(err, &refused) {
 		return out, err
@@ -247,21 +277,25 @@ func (x *importing) fill(ctx context.Context, importID string, sealed *lines.Sea
 			return err
 		}
 		if _, err := x.ask(ctx, disbursement.AddLines{ImportID: importID, Position: chunk.Position, Lines: chunk.Lines}); err != nil {
-			return atLine(err, of[chunk.Position:])
+			return atLine(err, of[chunk.Position:], x.q.ERP == nil)
 		}
 	}
 	return nil
 }
 
-// atLine names the line that a refusal is about, whose field begins with lines[0]. for the first of a command.
-func atLine(err error, of []lines.Line) error {
+// atLine names the line that a refusal is about, whose field begins with lines[0]. for the first of a command. Lines of a file
+// have rows.
+func atLine(err error, of []lines.Line, rows bool) error {
 	var refused *RefusedError
 	i := 0
 	if !errors.As(err, &refused) {
 		return err
 	}
 	if _, failed := fmt.Sscanf(refused.Field, "lines[%d].", &i); failed == nil && i >= 0 && i < len(of) {
-		refused.Row, refused.LineRef = of[i].Row, of[i].Content.LineRef
+		refused.LineRef = of[i].Content.LineRef
+		if rows {
+			refused.Row = of[i].Row
+		}
 	}
 	return err
 }

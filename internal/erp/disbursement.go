@@ -1,6 +1,9 @@
 package erp
 
 import (
+	"crypto/sha256"
+	"encoding/json"
+
 	"quittance/internal/form"
 	"quittance/money"
 )
@@ -28,6 +31,13 @@ type Line struct {
 	Currency    string
 	Purpose     string // empty for none
 	Metadata    map[string]string
+}
+
+// Hash returns a hash of what approvers of a batch see of the line: all but Metadata, which is the ERP's own.
+func (l Line) Hash() [sha256.Size]byte {
+	b := l.Beneficiary
+	text, _ := json.Marshal([]any{l.Ref, b.Name, b.MSISDN, b.IBAN, b.Number, b.BIC, l.PaymentMode, l.Amount, l.Currency, l.Purpose}) // texts and a number
+	return sha256.Sum256(text)
 }
 
 // Beneficiary is whom a line pays: a phone number or an account, never both.

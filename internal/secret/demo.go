@@ -14,7 +14,7 @@ var public = []string{
 	"ck_test_Guichet1DemoKey0000000000", "ck_test_Guichet2DemoKey0000000000",
 	"whsec_PlatformDemoSecret00000000000000", "whsec_GuichetDemoSecret000000000000000", "whsec_DouanesDemoSecret000000000000000",
 	"ak_test_TimbresDemoKey00000000000", "as_test_TimbresDemoSecret00000000",
-	"DemoErpTokenImpots000000",
+	"DemoErpTokenImpots000000", "DemoErpTokenDouanes00000",
 	"simulator",
 }
 

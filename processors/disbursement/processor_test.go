@@ -129,6 +129,9 @@ func TestCommandsOfOthersArePoison(t *testing.T) {
 	foreign := sign(command(approve), "ingress")
 	garbage := sign(&kgo.Record{Topic: unsigned.Topic, Partition: unsigned.Partition, Key: unsigned.Key, Value: []byte("no record")}, processor.SenderOffice)
 	wrong := []*kgo.Record{unsigned, notAllowed, forged, elsewhere, foreign, garbage}
+	for _, from := range []string{processor.SenderOperator, processor.SenderOffice, processor.SenderDisburse} { // only who asks ERPs says what they have
+		wrong = append(wrong, sign(command(disbursement.ERPSame{AskedAt: i.Now(), Same: true}), from))
+	}
 	if err := i.Producer.ProduceSync(t.Context(), wrong...).FirstErr(); err != nil {
 		t.Fatal(err)
 	}

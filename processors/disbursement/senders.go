@@ -9,10 +9,13 @@ const (
 	SenderOffice   = "office"
 	SenderDisburse = "disburse"
 	SenderMatch    = "match"
+	SenderERP      = "erp"
 )
 
 // Senders returns all senders.
-func Senders() []string { return []string{SenderOperator, SenderOffice, SenderDisburse, SenderMatch} }
+func Senders() []string {
+	return []string{SenderOperator, SenderOffice, SenderDisburse, SenderMatch, SenderERP}
+}
 
 // sendersOf is the one table of who may send which command. A command that is not in it may be sent by nobody. What
 // releases money is signed by people besides, over the batch as it is: no sender alone can have a batch paid.
@@ -36,7 +39,8 @@ func sendersOf(do disbursement.Action) []string {
 			}
 		case disbursement.FromCallback: // nobody hears these words yet
 		}
-	case disbursement.ERPSame: // nobody asks ERPs yet
+	case disbursement.ERPSame:
+		return []string{SenderERP}
 	case disbursement.Tick: // the processor's own
 	}
 	return nil

@@ -42,6 +42,7 @@ var sends = map[string][]string{
 	"office":   {"Open", "AddLines", "Seal", "Discard", "Approve", "Reject", "Release", "Lift", "Settle", "Recall", "SetHold", "Stop", "Retry", "Cancel", "Acknowledge", "SetPolicy", "Enrol", "Revoke"},
 	"disburse": {"Word request", "Word enquiry"},
 	"match":    {"Word statement paid", "Word statement returned", "Word statement no_debit"},
+	"erp":      {"ERPSame"},
 }
 
 // Every sender and every command: each cell of the table.

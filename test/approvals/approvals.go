@@ -117,6 +117,12 @@ func (w *World) Press(t *testing.T, name, path, action string, more ...string) {
 // Sealed makes a sealed batch of n lines, which Ama prepares.
 func (w *World) Sealed(t *testing.T, id string, n int) disbursement.Batch {
 	t.Helper()
+	return w.SealedOf(t, disbursement.SourceFile, id, n)
+}
+
+// SealedOf is Sealed for lines of a source.
+func (w *World) SealedOf(t *testing.T, source disbursement.Source, id string, n int) disbursement.Batch {
+	t.Helper()
 	list := make([]lines.Line, n)
 	for k := range list {
 		list[k].Content = digest.Line{
@@ -128,7 +134,7 @@ func (w *World) Sealed(t *testing.T, id string, n int) disbursement.Batch {
 		t.Fatal(err)
 	}
 	open := payroll.Opening("ref-"+id, w.Installation.Now().Format(time.DateOnly))
-	open.Maker = w.IDs["Ama"]
+	open.Maker, open.Source = w.IDs["Ama"], source
 	w.Installation.OK(processor.SenderOperator, id, open)
 	for chunk, err := range sealed.Chunks(func(position int, content []byte) ([]byte, error) {
 		return w.Lines.SealLine(t.Context(), personal.LineID(id, position), json.RawMessage(content), personal.Payee{Phone: "242060001234"}, w.Installation.Now().Add(time.Hour))

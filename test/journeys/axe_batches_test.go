@@ -84,6 +84,12 @@ func (g *gallery) batches(t *testing.T) {
 	add("line.paid", "Ben", "/agency/batches/dsb_3/lines/1")
 	add("line.refused", "Ama", "/agency/batches/dsb_3/lines/3")
 	add("batch.pays", "Ben", "/agency/batches/dsb_3")
+	const ofERP = "/agency/batches/dsb_4"
+	w.SealedOf(t, disbursement.SourceERP, "dsb_4", 2)
+	w.Press(t, "Ben", ofERP, ofERP[1:]+"/approve")
+	add("batch.erp", "Cleo", ofERP)
+	w.Press(t, "Cleo", ofERP, ofERP[1:]+"/release")
+	add("batch.erp.waits", "Cleo", ofERP+"?done=release")
 	w.Exec(t, `UPDATE disbursement_lines SET sealed = '' WHERE batch = 'dsb_1' AND position = 1`)
 	add("batch.differs", "Ben", one)
 }

@@ -91,7 +91,50 @@ func payday(t *testing.T, u *harness.Up) (batch string, secrets []string) {
 	}
 	preparer.Refused(t, "line_ref", args...) // everybody in it is paid
 	salariesOnStatements(t, u)
-	return b.Batch, []string{m[1], "66010001", "5010001"}
+	paydayOfERP(t, u, preparer, maker, approver)
+	return b.Batch, []string{m[1], "66010001", "5010001", "66010021", "5010022"}
+}
+
+// paydayOfERP pays the people of the batch that the demo agency's ERP has, as the banner says. Another batch, of which the ERP has
+// another amount at the release, is held and pays nobody.
+func paydayOfERP(t *testing.T, u *harness.Up, preparer harness.Operator, maker, approver demoBrowser) {
+	t.Helper()
+	m := regexp.MustCompile(`(?m)^ +QUITTANCE_STAFF_KEY=(st_\S+) \S+ (batches pull .*)$`).FindStringSubmatch(u.Banner)
+	if m == nil {
+		t.Fatalf("the banner does not say how to pull a batch: %s", u.Banner)
+	}
+	pull := withoutPort(strings.Fields(m[2]))
+	becomes := func(b *paydayBatch, what string, is func(paydayBatch) bool) {
+		t.Helper()
+		harness.Eventually(t, what, func() error {
+			preparer.JSON(t, b, "batches", "show", b.Batch)
+			if !is(*b) {
+				return fmt.Errorf("%+v", *b)
+			}
+			return nil
+		})
+	}
+	var grants, changed paydayBatch
+	preparer.JSON(t, &grants, pull...)
+	if grants.Status != "sealed" || grants.Count != 6 || grants.Source != "erp" {
+		t.Fatalf("the batch of the ERP becomes %+v", grants)
+	}
+	const lines = `{"disbursements": {"%s": [{"line_ref": "OTHER-1", "beneficiary": {"name": "Ngoma Jean", "msisdn": "+242066010031"}, "payment_mode": "MTN", "amount_minor": %d, "currency": "XAF"}]}}`
+	u.Control(t, "erp/"+staff.DemoAgency, fmt.Sprintf(lines, "CHANGED", 1000))
+	pull[len(pull)-1] = "CHANGED"
+	preparer.JSON(t, &changed, pull...)
+	u.Control(t, "erp/"+staff.DemoAgency, fmt.Sprintf(lines, "CHANGED", 1001))
+	if maker.has(t, "/agency/batches/"+grants.Batch, "/approve?") {
+		t.Error("the preparer has a form to approve the own batch")
+	}
+	for _, b := range []*paydayBatch{&grants, &changed} {
+		approver.sign(t, "/agency/batches/"+b.Batch, "approve")
+		approver.sign(t, "/agency/batches/"+b.Batch, "release")
+	}
+	becomes(&changed, "the batch of other lines is held", func(x paydayBatch) bool { return x.Held && x.Status == "approved" })
+	becomes(&grants, "the operators have 6 requests", func(x paydayBatch) bool { return x.Lines.Sent.Count+x.Lines.Paid.Count == 6 })
+	u.Control(t, "clock", `{"advance": "61s"}`)
+	becomes(&grants, "6 people are paid", func(x paydayBatch) bool { return x.Status == "done" && x.Lines.Paid.Count == 6 })
 }
 
 // salariesOnStatements imports the statements of both payout accounts. Each payment is found there by its reference.
@@ -124,6 +167,8 @@ const demoFile = "deploy/dev/salaries.csv"
 type paydayBatch struct {
 	Batch  string `json:"batch"`
 	Status string `json:"status"`
+	Source string `json:"source"`
+	Held   bool   `json:"held"`
 	Count  int    `json:"count"`
 	Lines  struct {
 		Sent, Paid struct{ Count int }

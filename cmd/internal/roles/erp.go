@@ -1,6 +1,7 @@
 package roles
 
 import (
+	"quittance/internal/disbursements"
 	client "quittance/internal/erp"
 	"quittance/internal/erpquery"
 	"quittance/internal/registry"
@@ -10,10 +11,15 @@ import (
 
 func erpRole() Role {
 	return deliveryRole(erp.Kind, Role{
-		Short: "calls the agencies' ERPs: confirms payments, and asks for dues", Needs: []Need{NeedERPs}, Keys: seals(registry.LabelERP, erpquery.Label),
+		Short: "calls the agencies' ERPs: confirms payments, asks for dues, and whether batches are as they were", Needs: []Need{NeedERPs},
+		Keys: append(seals(registry.LabelERP, erpquery.Label), macs(disbursements.LabelERPLines)...),
 		Access: Access{
-			Groups: []Group{{erp.ReporterGroup, []string{schemas.TopicAttempts}}, {erp.AnswererGroup, []string{schemas.TopicERPQueries}}},
-			Reads:  []string{schemas.TopicReplies}, Writes: []string{schemas.TopicCommands, schemas.TopicERPAnswers},
+			Groups: []Group{
+				{erp.ReporterGroup, []string{schemas.TopicAttempts}},
+				{erp.AnswererGroup, []string{schemas.TopicERPQueries}},
+				{erp.ComparerGroup, []string{schemas.Disbursement.Events}},
+			},
+			Reads: []string{schemas.TopicReplies, schemas.Disbursement.Replies}, Writes: []string{schemas.TopicCommands, schemas.Disbursement.Commands, schemas.TopicERPAnswers},
 		},
 		Run: (*Base).erp,
 	})
@@ -26,6 +32,9 @@ func (b *Base) erp() error {
 		return err
 	}
 	if err := b.answerForERPs(calls); err != nil {
+		return err
+	}
+	if err := b.compareWithERPs(calls); err != nil {
 		return err
 	}
 	processor, err := b.commands(erpRole())
@@ -49,6 +58,21 @@ func (b *Base) erp() error {
 func (b *Base) answerForERPs(calls *client.Client) error {
 	return add(b, "erp answerer", erp.NewAnswerer, erp.AnswererConfig{
 		Kafka: b.KafkaConfig(), Protocol: b.erpQueries(), ERPs: b.Registry, Client: calls, Log: b.Log, Metrics: b.Metrics,
+	})
+}
+
+// compareWithERPs asks the ERPs whether batches that wait for their release are as they were.
+func (b *Base) compareWithERPs(calls *client.Client) error {
+	processor, err := b.disbursements(erpRole())
+	if err != nil {
+		return err
+	}
+	macs, err := b.Keys.MACs(disbursements.LabelERPLines)
+	if err != nil {
+		return err
+	}
+	return add(b, "erp comparer", erp.NewComparer, erp.ComparerConfig{
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Processor: processor, ERPs: b.Registry, Client: calls, MACs: macs, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }
 

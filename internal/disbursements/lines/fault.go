@@ -16,8 +16,10 @@ const MaxFaults = 1000
 // Fault is one thing that is wrong with a file.
 type Fault struct {
 	Kind FaultKind
-	// Row counts from 1, as a spreadsheet shows it; 0 for a fault of the whole file.
+	// Row counts from 1, as a spreadsheet shows it; 0 for a fault of the whole file. Of Items it is the number of the item, from 1.
 	Row int
+	// Path is the place in an ERP's answer, such as items[17].amount_minor; empty for a fault of a file.
+	Path string
 	// Column is the letter of the column, as a spreadsheet shows it, also of CSV; empty for a fault of the whole row.
 	Column string
 	// Header is the column; empty if it is none of ours.
@@ -31,7 +33,10 @@ type Fault struct {
 
 // String returns place and kind of the fault, for logs and errors. It has no text of the file.
 func (f Fault) String() string {
-	if f.Row == 0 {
+	switch {
+	case f.Path != "":
+		return f.Path + ": " + string(f.Kind)
+	case f.Row == 0:
 		return string(f.Kind)
 	}
 	place := "row " + strconv.Itoa(f.Row)
@@ -54,21 +59,32 @@ func (f Fault) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(f.String())) 
 func (f Fault) LogValue() slog.Value { return slog.StringValue(f.String()) }
 
 // Detail returns a sentence that says what is wrong, without the cell.
-func (f Fault) Detail(lang money.Language) string { return f.words(faultWords.In(lang)[f.Kind].Detail) }
+func (f Fault) Detail(lang money.Language) string { return f.words(f.text(lang).Detail) }
 
 // Mend returns a sentence that says what to do.
-func (f Fault) Mend(lang money.Language) string { return f.words(faultWords.In(lang)[f.Kind].Mend) }
+func (f Fault) Mend(lang money.Language) string { return f.words(f.text(lang).Mend) }
+
+// text returns the words of the fault. What spreadsheets do is no explanation of an ERP's item, which has words of its own.
+func (f Fault) text(lang money.Language) faultText {
+	if w, ok := itemWords.In(lang)[f.Kind]; ok && f.Path != "" {
+		return w
+	}
+	return faultWords.In(lang)[f.Kind]
+}
 
 // Text returns place, cell, Detail and Mend, for the person who prepares the batch. It quotes the cell.
 func (f Fault) Text(lang money.Language) string {
 	w, parts := placeWords.In(lang), []string(nil)
-	if f.Row > 0 {
+	switch {
+	case f.Path != "":
+		parts = append(parts, f.Path)
+	case f.Row > 0:
 		parts = append(parts, fmt.Sprintf(w.Row, strconv.Itoa(f.Row)))
 	}
 	if f.Column != "" {
 		parts = append(parts, fmt.Sprintf(w.Column, f.Column))
 	}
-	if f.Header != "" {
+	if f.Header != "" && f.Path == "" {
 		parts = append(parts, fmt.Sprintf(w.Header, headers[f.Header][lang]))
 	}
 	if f.Cell != "" {

@@ -15,14 +15,18 @@ type lineReading struct {
 	*reading
 	row  int
 	line Line
+	// Of an item: its path in the answer, and the columns of which a fault is known already. Empty for the row of a file.
+	path string
+	skip map[Column]bool
 }
 
-func (l *lineReading) read() {
+// read reads the line. amount reads its amount.
+func (l *lineReading) read(amount func()) {
 	l.line.Row = l.row
 	l.line.Content.LineRef = l.exact(ColumnRef)
 	l.reference()
 	l.line.Content.Name = l.written(ColumnName, MaxName)
-	l.amount()
+	amount()
 	if l.line.Content.Currency = l.exact(ColumnCurrency); l.line.Content.Currency != "" && l.line.Content.Currency != l.Currency {
 		l.wrong(FaultCurrency, ColumnCurrency, l.Currency)
 	}
@@ -38,7 +42,13 @@ func (l *lineReading) read() {
 
 // wrong notes a fault of a cell.
 func (l *lineReading) wrong(kind FaultKind, column Column, want string) {
+	if l.skip[column] {
+		return
+	}
 	f := Fault{Kind: kind, Row: l.row, Header: column, Cell: l.have[column].text, Want: want}
+	if l.path != "" {
+		f.Path = l.path + members[column]
+	}
 	if at, ok := l.where[column]; ok {
 		f.Column = letters(at)
 	}
@@ -183,10 +193,18 @@ func (l *lineReading) reference() {
 	if ref == "" {
 		ref = "\x00" + strconv.Itoa(l.row) // counts as a line all the same
 	} else if row, twice := l.refs[ref]; twice {
-		l.wrong(FaultTwice, ColumnRef, strconv.Itoa(row))
+		l.wrong(FaultTwice, ColumnRef, l.place(row))
 		ref = "\x00" + strconv.Itoa(l.row)
 	}
 	l.refs[ref] = l.row
+}
+
+// place returns what a fault calls the line of a row.
+func (l *lineReading) place(row int) string {
+	if l.path != "" {
+		return itemPath(row)
+	}
+	return strconv.Itoa(row)
 }
 
 // corrected reads the line_ref that the line pays again.
@@ -250,7 +268,17 @@ func (l *lineReading) amount() {
 	}
 	amount, err := strconv.ParseInt(units+part, 10, 64)
 	switch {
-	case err != nil || amount > disbursement.MaxSum:
+	case err != nil:
+		l.wrong(FaultAmountLarge, ColumnAmount, strconv.Itoa(disbursement.MaxSum))
+	default:
+		l.add(amount)
+	}
+}
+
+// add takes an amount in minor units, and adds it to the sum.
+func (l *lineReading) add(amount int64) {
+	switch {
+	case amount > disbursement.MaxSum:
 		l.wrong(FaultAmountLarge, ColumnAmount, strconv.Itoa(disbursement.MaxSum))
 		return
 	case amount <= 0:

@@ -21,6 +21,8 @@ type Format string
 const (
 	FormatCSV  Format = "csv"
 	FormatXLSX Format = "xlsx"
+	// FormatERP is that of Items: no file, but what an agency's ERP states.
+	FormatERP Format = "erp"
 )
 
 // File is what a file says.
@@ -41,7 +43,7 @@ func (f *File) Refused() bool { return f.Count > 0 }
 
 // Line is a line as it came in.
 type Line struct {
-	// Row counts from 1, as a spreadsheet shows it.
+	// Row counts from 1, as a spreadsheet shows it; of Items it is the number of the item, from 1.
 	Row int
 	// Content is what approvers sign, with the texts as the rail sends them.
 	Content digest.Line
@@ -97,27 +99,40 @@ type reading struct {
 // Read reads a file of size bytes by the rules of the registry. Faults of the file are in the File. The error is ErrRules,
 // or comes from src. Memory is bounded by MaxBytes and disbursement.MaxLines, not by what the file says of itself.
 func Read(src io.ReaderAt, size int64, rules Rules) (*File, error) {
-	if err := rules.validate(); err != nil {
+	r, err := newReading(rules, FormatCSV)
+	if err != nil {
 		return nil, err
-	}
-	currency, _ := money.Lookup(rules.Currency)
-	r := &reading{
-		Rules: rules, currency: currency, file: &File{Format: FormatCSV}, where: map[Column]int{}, refs: map[string]int{}, corrects: map[string]int{},
-		have: map[Column]cell{},
 	}
 	if err := r.read(src, size); err != nil && !errors.Is(err, errStop) {
 		return nil, fmt.Errorf("reading a file of lines: %w", err)
 	}
+	return r.done(Fault{Kind: FaultNoLines}), nil
+}
+
+func newReading(rules Rules, format Format) (*reading, error) {
+	if err := rules.validate(); err != nil {
+		return nil, err
+	}
+	currency, _ := money.Lookup(rules.Currency)
+	return &reading{
+		Rules: rules, currency: currency, file: &File{Format: format}, where: map[Column]int{}, refs: map[string]int{}, corrects: map[string]int{},
+		have: map[Column]cell{},
+	}, nil
+}
+
+// done returns the file as it was read: the lines in their order, or the faults in theirs. nothing is the fault of a file without
+// lines.
+func (r *reading) done(nothing Fault) *File {
 	if r.file.Count == 0 && len(r.file.Lines) == 0 {
-		r.fault(Fault{Kind: FaultNoLines})
+		r.fault(nothing)
 	}
 	if r.file.Refused() {
 		r.file.Lines = nil
 		slices.SortStableFunc(r.file.Faults, Fault.order)
-		return r.file, nil
+		return r.file
 	}
 	slices.SortFunc(r.file.Lines, func(a, b Line) int { return strings.Compare(a.Content.LineRef, b.Content.LineRef) })
-	return r.file, nil
+	return r.file
 }
 
 // The first bytes of a ZIP archive, and of the container of older and of encrypted workbooks.
@@ -262,9 +277,14 @@ func (r *reading) line(row int, cells []cell) error {
 		return r.stop(Fault{Kind: FaultTooMany, Row: row, Want: strconv.Itoa(disbursement.MaxLines)})
 	}
 	l := lineReading{reading: r, row: row}
-	l.read()
-	if !r.file.Refused() {
-		r.file.Lines = append(r.file.Lines, l.line)
-	}
+	l.read(l.amount)
+	l.keep()
 	return nil
+}
+
+// keep adds the line to the file, unless the file is refused.
+func (l *lineReading) keep() {
+	if !l.file.Refused() {
+		l.file.Lines = append(l.file.Lines, l.line)
+	}
 }

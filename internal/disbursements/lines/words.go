@@ -88,7 +88,16 @@ const (
 	FaultCorrectTwice FaultKind = "corrects_twice"
 )
 
-// FaultKinds lists all kinds, in the order of the alphabet.
+// Faults of an item of an ERP's answer, beside those above.
+const (
+	FaultItemType   FaultKind = "item_type"
+	FaultItemText   FaultKind = "item_text"
+	FaultItemLength FaultKind = "item_length"
+	FaultItemRange  FaultKind = "item_range"
+	FaultItemPayee  FaultKind = "item_payee"
+)
+
+// FaultKinds lists all kinds of faults of files, in the order of the alphabet.
 func FaultKinds() []FaultKind { return slices.Sorted(maps.Keys(faultWords[money.French])) }
 
 // faultText says what is wrong and what to do. A text has at most one %s, for Fault.Want.
@@ -226,6 +235,50 @@ var faultWords = language.Table[map[FaultKind]faultText]{
 		FaultTwice:        {"Row %s has this line_ref already.", "Give each line a reference of its own."},
 		FaultCorrectsSelf: {"The line corrects itself.", "Give it a new reference, and leave in this column that of the line to pay again."},
 		FaultCorrectTwice: {"Row %s corrects this reference already.", "Keep only one of the two rows."},
+	},
+}
+
+// itemWords are the words of faults of items where they differ from those of files.
+var itemWords = language.Table[map[FaultKind]faultText]{
+	money.French: {
+		FaultNoLines:    {"L’ERP n’a aucune ligne sous cette référence de lot.", "Vérifiez la référence du lot, et dans l’ERP que ses lignes sont prêtes."},
+		FaultFormula:    {"Le texte commence par =, +, - ou @. Un tableur le prendrait pour une formule.", "Commencez-le autrement, dans l’ERP."},
+		FaultScientific: {"La valeur est en notation scientifique, et des chiffres ont pu se perdre.", "Corrigez dans l’ERP la valeur d’après le document d’origine."},
+		FaultDigits:     {"Le nombre finit par des zéros après 15 chiffres, comme s’il venait d’un tableur.", "Corrigez dans l’ERP la valeur d’après le document d’origine."},
+		FaultDate:       {"La valeur est une date.", "Corrigez dans l’ERP la valeur d’après le document d’origine."},
+		FaultError:      {"La valeur est une erreur d’un tableur.", "Corrigez dans l’ERP la valeur."},
+		FaultApostrophe: {"Le texte commence par une apostrophe, signe par lequel un tableur marque un texte.", "Supprimez l’apostrophe, dans l’ERP."},
+		FaultZeroLost:   {"Il manque sans doute un zéro.", "Corrigez dans l’ERP la valeur d’après le document d’origine, et envoyez-la comme texte."},
+		FaultMissing:    {"La valeur manque.", "Complétez la ligne dans l’ERP."},
+		FaultUnwanted:   {"Le compte qui paie ce mode de paiement n’utilise pas cette valeur.", "Retirez-la, ou corrigez le mode de paiement, dans l’ERP."},
+		FaultInvisible:  {"Le texte contient un caractère invisible (%s).", "Corrigez le texte dans l’ERP."},
+		FaultBIC:        {"Ce n’est pas un BIC.", "Envoyez 8 ou 11 lettres majuscules et chiffres, ou rien."},
+		FaultTwice:      {"L’élément %s a déjà cette référence.", "Donnez à chaque ligne une référence qui lui est propre."},
+		FaultItemType:   {"La valeur n’est pas du type que le contrat demande.", "Envoyez un objet, un texte ou un nombre entier, comme le décrit le guide de l’ERP."},
+		FaultItemText:   {"Le texte contient un caractère que le contrat n’admet pas.", "Envoyez des caractères imprimables, sur une seule ligne."},
+		FaultItemLength: {"Le texte est vide, ou plus long que le contrat ne l’admet.", "Envoyez un texte de la longueur que décrit le guide de l’ERP."},
+		FaultItemRange:  {"Le montant n’est pas un entier supérieur à zéro, dans la plus petite unité de la devise.", "Corrigez le montant dans l’ERP, ou retirez la ligne."},
+		FaultItemPayee:  {"Il faut un seul moyen de payer le bénéficiaire\u00a0: un numéro de téléphone, un IBAN ou un numéro de compte.", "Envoyez soit msisdn, soit account avec iban ou number."},
+	},
+	money.English: {
+		FaultNoLines:    {"The ERP has no line under this reference of a batch.", "Check the reference, and in the ERP that its lines are ready."},
+		FaultFormula:    {"The text begins with =, +, - or @. A spreadsheet would take it for a formula.", "Begin it with another character, in the ERP."},
+		FaultScientific: {"The value is in scientific notation, and digits may be lost.", "Correct it in the ERP from the original document."},
+		FaultDigits:     {"The number has zeros after 15 digits, as if it came from a spreadsheet.", "Correct it in the ERP from the original document."},
+		FaultDate:       {"The value is a date.", "Correct it in the ERP from the original document."},
+		FaultError:      {"The value is an error of a spreadsheet.", "Correct it in the ERP."},
+		FaultApostrophe: {"The text begins with an apostrophe, by which a spreadsheet marks a text.", "Remove the apostrophe, in the ERP."},
+		FaultZeroLost:   {"A zero is probably missing.", "Correct it in the ERP from the original document, and send it as a string."},
+		FaultMissing:    {"The value is missing.", "Complete the line in the ERP."},
+		FaultUnwanted:   {"The account that pays this payment mode does not use this value.", "Remove it, or correct the payment mode, in the ERP."},
+		FaultInvisible:  {"The text has an invisible character (%s).", "Correct the text in the ERP."},
+		FaultBIC:        {"This is not a BIC.", "Send 8 or 11 capital letters and digits, or nothing."},
+		FaultTwice:      {"%s has this reference already.", "Give each line a reference of its own."},
+		FaultItemType:   {"The value is not of the type that the contract asks for.", "Send an object, a string or an integer, as the guide of the ERP says."},
+		FaultItemText:   {"The text has a character that the contract does not take.", "Send printable characters on one line."},
+		FaultItemLength: {"The text is empty, or longer than the contract takes.", "Send a text of the length that the guide of the ERP says."},
+		FaultItemRange:  {"The amount is no integer above zero in minor units of the currency.", "Correct the amount in the ERP, or remove the line."},
+		FaultItemPayee:  {"A beneficiary is paid in one way: a phone number, an IBAN or an account number.", "Send either msisdn, or account with iban or number."},
 	},
 }
 

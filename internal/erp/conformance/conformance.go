@@ -1,8 +1,10 @@
 package conformance
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -115,15 +117,8 @@ func (c *check) fail(name string, r call.Result, wanted string) {
 
 // failBatch is fail for the lines of a batch.
 func (c *check) failBatch(r call.Result, wanted string) {
-	said, mend := c.explain(r)
-	what := r.Fault
-	if what == erp.FaultInvalid {
-		what = r.Detail
-	}
-	if words, ok := batchWords[what]; ok {
-		said, mend = words[0], words[1]
-	}
-	c.add("disbursements", OutcomeFailed, said, strings.TrimSpace(mend+" "+wanted))
+	said, mend := ExplainLines(r)
+	c.add("disbursements", OutcomeFailed, said+c.quote(r.Answer), strings.TrimSpace(mend+" "+wanted))
 }
 
 // health reports whether the ERP was reached.
@@ -214,38 +209,94 @@ func (c *check) strangers(ctx context.Context) {
 		{"dues.authentication", "GET /dues", dues, OutcomeFailed},
 		{"confirmation.authentication", "POST /payment-confirmations", confirmed, OutcomeFailed},
 	} {
-		switch {
-		case s.r.Status == http.StatusUnauthorized, s.r.Status == http.StatusForbidden:
-			c.add(s.name, OutcomeOK, fmt.Sprintf("%s with a wrong secret was answered %d.", s.call, s.r.Status), "")
-		case s.r.OK(), s.r.Fault == erp.FaultInvalid, s.r.Fault == call.FaultTooLarge:
-			c.add(s.name, s.open, s.call+" with a wrong secret was accepted.", "Compare the credentials of every call before anything else and answer 401: whoever finds this address reads what people owe, or books payments that never took place.")
-		default:
-			said, _ := c.explain(s.r)
-			c.add(s.name, s.open, s.call+" with a wrong secret: "+said, "Answer 401 or 403, before the body is looked at.")
-		}
+		c.stranger(s.name, s.call, s.r, s.open)
+	}
+}
+
+// stranger adds what a call with a wrong secret was answered. open is the outcome of one that is not refused.
+func (c *check) stranger(name, path string, r call.Result, open Outcome) {
+	switch {
+	case r.Status == http.StatusUnauthorized, r.Status == http.StatusForbidden:
+		c.add(name, OutcomeOK, fmt.Sprintf("%s with a wrong secret was answered %d.", path, r.Status), "")
+	case r.OK(), r.Fault == erp.FaultInvalid, r.Fault == call.FaultTooLarge:
+		c.add(name, open, path+" with a wrong secret was accepted.", "Compare the credentials of every call before anything else and answer 401: whoever finds this address reads what people owe and whom the agency pays, or books payments that never took place.")
+	default:
+		said, _ := c.explain(r)
+		c.add(name, open, path+" with a wrong secret: "+said, "Answer 401 or 403, before the body is looked at.")
 	}
 }
 
 func (c *check) disbursements(ctx context.Context) {
 	batch := cmp.Or(c.Batch, "check-"+uuid.NewString())
-	lines, refused, first := 0, 0, ""
-	r, _ := c.Client.Disbursements(ctx, c.Settings, batch, func(i erp.LineItem) error { // which returns no error
-		if lines++; len(i.Faults) > 0 {
+	refused, first := 0, ""
+	lines, r := c.lines(ctx, c.Settings, batch, func(i erp.LineItem) {
+		if len(i.Faults) > 0 {
 			refused++
 			first = cmp.Or(first, i.Faults[0].Message)
 		}
-		return nil
 	})
 	switch {
 	case !r.OK() && c.Batch == "" && r.Fault == "" && r.Status == http.StatusNotFound:
 		c.add("disbursements", OutcomeSkipped, "GET /disbursements was answered 404.", "Nothing to mend unless the agency pays batches out: then answer 200 with {\"items\": […]}.")
 	case !r.OK():
 		c.failBatch(r, "GET /disbursements?batch_ref=… is answered 200 with {\"items\": […]}, with an empty list for an unknown batch.")
-	case c.Batch != "" && lines == 0:
+	case c.Batch != "" && len(lines) == 0:
 		c.add("disbursements", OutcomeFailed, "The batch has no lines.", "Name a batch that has some, or return its lines.")
 	case refused > 0:
-		c.add("disbursements", OutcomeFailed, fmt.Sprintf("%d of %d lines break the contract.", refused, lines), first)
+		c.add("disbursements", OutcomeFailed, fmt.Sprintf("%d of %d lines break the contract.", refused, len(lines)), first)
 	default:
-		c.add("disbursements", OutcomeOK, fmt.Sprintf("GET /disbursements answered %d lines.", lines), "")
+		c.add("disbursements", OutcomeOK, fmt.Sprintf("GET /disbursements answered %d lines.", len(lines)), "")
+	}
+	if !r.OK() {
+		return
+	}
+	c.unknownBatch(ctx)
+	_, stranger := c.lines(ctx, c.wrong, batch, func(erp.LineItem) {})
+	c.stranger("disbursements.authentication", "GET /disbursements", stranger, OutcomeFailed)
+	if c.Batch != "" && len(lines) > 0 {
+		c.sameLines(ctx, lines)
+	}
+}
+
+// lines asks for a batch and returns what it states of each line, in the ERP's order.
+func (c *check) lines(ctx context.Context, as registry.ERPSettings, batch string, take func(erp.LineItem)) (lines [][sha256.Size]byte, r call.Result) {
+	r, _ = c.Client.Disbursements(ctx, as, batch, func(i erp.LineItem) error { // which returns no error
+		lines = append(lines, i.Hash())
+		take(i)
+		return nil
+	})
+	return lines, r
+}
+
+// unknownBatch asks for a batch that does not exist, with characters that must be encoded.
+func (c *check) unknownBatch(ctx context.Context) {
+	const name = "disbursements.unknown_batch"
+	lines, r := c.lines(ctx, c.Settings, "check-"+uuid.NewString()+" é/&=+%", func(erp.LineItem) {})
+	switch {
+	case !r.OK():
+		said, mend := ExplainLines(r)
+		c.add(name, OutcomeFailed, said+c.quote(r.Answer), strings.TrimSpace(mend+" A batch_ref that the ERP does not know is answered 200 with {\"items\": []}."))
+	case len(lines) > 0:
+		c.add(name, OutcomeFailed, "A batch_ref that cannot exist has lines.", "Look up the whole value of batch_ref, decoded from its percent-encoding as UTF-8, and compare it exactly.")
+	default:
+		c.add(name, OutcomeOK, "An unknown batch has an empty list.", "")
+	}
+}
+
+// sameLines asks for the batch once more, as the service does before it pays. The order may be another.
+func (c *check) sameLines(ctx context.Context, before [][sha256.Size]byte) {
+	const name = "disbursements.repeated"
+	after, r := c.lines(ctx, c.Settings, c.Batch, func(erp.LineItem) {})
+	order := func(a, b [sha256.Size]byte) int { return bytes.Compare(a[:], b[:]) }
+	slices.SortFunc(before, order)
+	slices.SortFunc(after, order)
+	switch {
+	case !r.OK():
+		said, mend := ExplainLines(r)
+		c.add(name, OutcomeFailed, said+c.quote(r.Answer), strings.TrimSpace(mend+" The batch is asked for again before it is paid."))
+	case !slices.Equal(before, after):
+		c.add(name, OutcomeFailed, "Asked twice, the batch has other lines.", "Keep the lines of a batch as they are once it was asked for: before it is paid they are compared, and a batch with other lines is held. Order and metadata may differ.")
+	default:
+		c.add(name, OutcomeOK, "Asked twice, the batch has the same lines.", "")
 	}
 }

@@ -91,6 +91,7 @@ func TestWellBehaved(t *testing.T) {
 	if want := []string{
 		"health", "dues", "dues.items", "dues.unknown_subject", "dues.encoding", "health.authentication", "dues.authentication", "confirmation.authentication",
 		"confirmation", "confirmation.balance", "confirmation.repeated", "confirmation.repeated.balance", "confirmation.out_of_order", "disbursements",
+		"disbursements.unknown_batch", "disbursements.authentication", "disbursements.repeated",
 	}; len(notOK) > 0 || !slices.Equal(names, want) {
 		t.Errorf("%v, not ok: %v, %+v", names, notOK, findings)
 	}
@@ -119,6 +120,7 @@ func TestWellBehaved(t *testing.T) {
 // Each misbehaviour is found by its check, with words that name it.
 func TestMisbehaviours(t *testing.T) {
 	t.Parallel()
+	pays := func(c *conformance.Config) { c.Batch = simulator.StandardBatch }
 	misbehaves := func(how string) string { return `{"misbehave": ["` + how + `"]}` }
 	for _, c := range []struct {
 		control string
@@ -128,12 +130,16 @@ func TestMisbehaviours(t *testing.T) {
 	}{
 		{misbehaves("html"), nil, []string{"dues failed", "dues.unknown_subject failed", "dues.encoding failed", "confirmation skipped", "disbursements failed"}, "a page (HTML)"},
 		{misbehaves("oversized"), nil, []string{"dues failed", "dues.unknown_subject failed", "dues.encoding failed", "confirmation skipped", "disbursements failed"}, "more than 1 MiB"},
-		{misbehaves("many_items"), nil, []string{"dues failed", "dues.unknown_subject failed", "dues.encoding failed", "confirmation skipped", "disbursements failed"}, "more than"},
+		{misbehaves("many_items"), nil, []string{"dues failed", "dues.unknown_subject failed", "dues.encoding failed", "confirmation skipped", "disbursements failed", "disbursements.unknown_batch failed"}, "more than"},
 		{misbehaves("duplicate_refs"), nil, []string{"dues.items failed", "dues.items failed"}, "items[0] (TP-1001-A)"},
 		{misbehaves("minimum_above_outstanding"), nil, []string{"dues.items failed", "dues.items failed", "dues.items failed", "confirmation skipped"}, "minimum_amount_minor must be from 1 to outstanding_minor"},
 		{misbehaves("text_amounts"), nil, []string{"dues.items failed", "dues.items failed", "dues.items failed", "confirmation skipped"}, "amount_minor must be a whole number"},
 		{misbehaves("unknown_subject_404"), nil, []string{"dues.unknown_subject failed", "dues.encoding failed", "disbursements skipped"}, `200 with {"items": []}`},
-		{misbehaves("no_authentication"), nil, []string{"health.authentication warning", "dues.authentication failed", "confirmation.authentication failed"}, "GET /dues with a wrong secret was accepted"},
+		{misbehaves("no_authentication"), nil, []string{"health.authentication warning", "dues.authentication failed", "confirmation.authentication failed", "disbursements.authentication failed"}, "GET /dues with a wrong secret was accepted"},
+		{misbehaves("shuffled_lines"), pays, nil, "the same lines"},
+		{misbehaves("drifting_lines"), pays, []string{"disbursements.repeated failed"}, "a batch with other lines is held"},
+		{`{"cut": 2}`, pays, []string{"disbursements failed"}, "The connection broke"},
+		{`{}`, func(c *conformance.Config) { c.Batch = "empty" }, []string{"disbursements failed"}, "The batch has no lines"},
 		{misbehaves("counts_twice"), nil, []string{"confirmation.repeated.balance failed"}, "counted twice"},
 		{misbehaves("repeat_refused"), nil, []string{"confirmation.repeated failed"}, "sent again whenever an answer was lost"},
 		{misbehaves("in_order_only"), nil, []string{"confirmation.out_of_order failed"}, "in any order"},

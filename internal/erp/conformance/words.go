@@ -47,8 +47,26 @@ var tlsWords = map[string]string{
 	call.TLSWrongHost:        "The certificate is for other names: use the name in it, or one certificate for this name.",
 }
 
-// explain says in words what an answer means that is not the wanted one, and how to mend it.
+// explain says in words what an answer means that is not the wanted one, and how to mend it. It quotes the answer.
 func (c *check) explain(r call.Result) (said, mend string) {
+	said, mend = explain(r)
+	return said + c.quote(r.Answer), mend
+}
+
+// ExplainLines says in words what an answer of GET /disbursements means that is not the wanted one, and how to mend it. The words
+// have nothing that the ERP sent.
+func ExplainLines(r call.Result) (said, mend string) {
+	what := r.Fault
+	if what == erp.FaultInvalid {
+		what = r.Detail
+	}
+	if words, ok := batchWords[what]; ok {
+		return words[0], words[1]
+	}
+	return explain(r)
+}
+
+func explain(r call.Result) (said, mend string) {
 	if words, ok := invalidWords[r.Detail]; ok && r.Fault == erp.FaultInvalid {
 		return words[0], words[1]
 	}
@@ -72,13 +90,13 @@ func (c *check) explain(r call.Result) (said, mend string) {
 	case r.Status == http.StatusUnauthorized, r.Status == http.StatusForbidden:
 		mend = "The ERP does not accept the credentials: compare kind, header name, user name and secret on both sides."
 	case r.Status == http.StatusNotFound, r.Status == http.StatusMethodNotAllowed:
-		mend = "The base address and the path together are not served: check the base address, which stands before /health, /dues and /payment-confirmations."
+		mend = "The base address and the path together are not served: check the base address, which stands before /health, /dues, /disbursements and /payment-confirmations."
 	case r.Status >= http.StatusMultipleChoices && r.Status < http.StatusBadRequest:
 		mend = "Redirects are not followed: give the final address."
 	case r.Status >= http.StatusInternalServerError:
 		mend = "The ERP failed: look into its log."
 	}
-	return said + c.quote(r.Answer), mend
+	return said, mend
 }
 
 // quote returns the beginning of an answer on one line, without our secret.

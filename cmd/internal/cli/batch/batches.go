@@ -28,7 +28,7 @@ import (
 func Command() cli.Command {
 	return cli.Command{
 		Use: "batches", Short: "Disbursement batches, by which agencies pay people: prepare, show, hold and stop them",
-		Commands: []cli.Command{importBatch(), templateFile(), listBatches(), showBatch(), showLines(), showPeople(), holdBatch(), stopBatch(), recallBatch(), discardBatch(), retryLine(), cancelLine(), acknowledgeLine(), verifyBatch(), exportBatch(), certificateOf(), advicesOf()},
+		Commands: []cli.Command{importBatch(), pullBatch(), templateFile(), listBatches(), showBatch(), showLines(), showPeople(), holdBatch(), stopBatch(), recallBatch(), discardBatch(), retryLine(), cancelLine(), acknowledgeLine(), verifyBatch(), exportBatch(), certificateOf(), advicesOf()},
 		Words:    words,
 	}
 }
@@ -157,8 +157,8 @@ func totalsJSON(b disbursement.Batch) render.Object {
 func batchJSON(b disbursement.Batch, agency string) render.Object {
 	return render.Object{
 		"batch", b.ID, "agency", agency, "mode", registry.Mode(b.Live), "batch_ref", b.BatchRef, "revision", b.Revision, "status", string(b.Status),
-		"held", b.Held(), "hold_reason", render.OrNone(b.Hold.Reason), "hold_since", b.Hold.Since, "date", b.Date, "currency", b.Currency, "count", b.Count, "sum", b.Sum,
-		"largest", b.Largest, "maker", b.Maker, "lines", totalsJSON(b), "opened_at", b.OpenedAt, "sealed_at", b.SealedAt, "released_at", b.ReleasedAt, "ended_at", b.EndedAt,
+		"held", b.Held(), "hold_reason", render.OrNone(b.Hold.Reason), "hold_since", b.Hold.Since, "source", string(b.Source), "date", b.Date, "currency", b.Currency, "count", b.Count, "sum", b.Sum,
+		"largest", b.Largest, "maker", b.Maker, "lines", totalsJSON(b), "opened_at", b.OpenedAt, "sealed_at", b.SealedAt, "erp_asked_at", b.AskedAt, "released_at", b.ReleasedAt, "ended_at", b.EndedAt,
 		"approve_until", b.ApproveUntil, "pay_until", render.OrNone(b.PayUntil), "sequence", b.Sequence,
 	}
 }
@@ -239,11 +239,11 @@ func sayBatch(p *render.Page, b disbursements.Batch, agency string, notes *disbu
 		{"batch", b.ID},
 		{"agency", agency + ", " + registry.Mode(b.Live)},
 		{"reference", fmt.Sprintf("%s, revision %d", b.BatchRef, b.Revision)},
-		{"status", string(b.Status)},
+		{"status", string(b.Status) + asked(b.Batch)},
 		{"held", hold},
 		{"date", b.Date + until(b.PayUntil)},
 		{"lines", fmt.Sprintf("%d, %s in all, the largest %s", b.Count, render.Decimal(b.Sum, b.Currency), render.Decimal(b.Largest, b.Currency))},
-		{"made by", b.Maker},
+		{"made by", b.Maker + ofERP(b.Batch)},
 		{"names not checked", b.Waiver},
 	})
 	if b.Status == disbursement.StatusSealed {
@@ -282,6 +282,22 @@ func sayBatch(p *render.Page, b disbursements.Batch, agency string, notes *disbu
 	p.Table("nothing has happened", "STEP,AT,EVENT,LINES,DETAIL,PLACE", render.Mapped(steps, func(x disbursements.Step) []any {
 		return []any{x.Sequence, render.Moment(x.At), x.Type, x.Lines, render.OrDash(detailText(x.Detail)), fmt.Sprintf("disbursement.events/%d@%d", x.Partition, x.Offset)}
 	}))
+}
+
+// asked says that the release waits for the ERP.
+func asked(b disbursement.Batch) string {
+	if b.AskedAt.IsZero() {
+		return ""
+	}
+	return ", its release waits for the ERP, asked at " + render.Moment(b.AskedAt)
+}
+
+// ofERP says that the lines are those of the ERP.
+func ofERP(b disbursement.Batch) string {
+	if b.Source == disbursement.SourceERP {
+		return ", of the lines of the agency's ERP"
+	}
+	return ""
 }
 
 func until(day string) string {

@@ -36,10 +36,11 @@ import (
 // desk is an installation on which a person of the agency runs commands.
 type desk struct {
 	*payouts.Installation
-	t     *testing.T
-	pool  *pgxpool.Pool
-	store *disbursements.Store
-	args  []string
+	t      *testing.T
+	office *backoffice.World
+	pool   *pgxpool.Pool
+	store  *disbursements.Store
+	args   []string
 	// person is the id of the person whose key is in the environment, foreign the key of a person of another agency.
 	person, foreign string
 }
@@ -47,7 +48,7 @@ type desk struct {
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	w := backoffice.New(t)
-	d := &desk{Installation: payouts.InstallWith(t, w.Keys), t: t}
+	d := &desk{Installation: payouts.InstallWith(t, w.Keys), t: t, office: w}
 	d.Advance(-77 * time.Hour) // commands have the machine's time, and changes of people and policy work after a day
 	d.Process()
 	d.pool = w.Pool

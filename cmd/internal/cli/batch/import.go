@@ -19,6 +19,7 @@ import (
 	"quittance/cmd/internal/cli/render"
 	"quittance/cmd/internal/roles"
 	"quittance/disbursement"
+	"quittance/internal/cases"
 	"quittance/internal/commands"
 	"quittance/internal/disbursements"
 	"quittance/internal/disbursements/lines"
@@ -36,7 +37,7 @@ const shownFaults = 50
 // importMemory is the memory above which the garbage collector works harder: a file of 100,000 lines has some 200 MB in use.
 const importMemory = 400 << 20
 
-// files are the flags of a file of lines.
+// files are the flags of lines.
 type files struct{ agency, mode, currency string }
 
 func (x *files) declare(f *pflag.FlagSet) {
@@ -57,35 +58,96 @@ func (x *files) check() error {
 
 func (x *files) live() bool { return x.mode == registry.Mode(true) }
 
-// rules returns the agency, its payout accounts and the revision of the registry that has them.
-func (x *files) rules(ctx context.Context, m *cli.Meta) (tenantID string, accounts []disbursements.Account, revision int64, err error) {
-	if tenantID, err = access.AgencyID(ctx, m, x.agency); err != nil {
-		return "", nil, 0, err
+// payer is the agency that pays, as the registry has it.
+type payer struct {
+	tenantID string
+	accounts []disbursements.Account
+	revision int64 // of the registry
+	// erp is nil for an agency without one in the mode.
+	erp *disbursements.ERP
+}
+
+// payer returns the agency. The error is disbursements.ErrNoAccounts if it cannot pay.
+func (x *files) payer(ctx context.Context, m *cli.Meta) (p payer, err error) {
+	if p.tenantID, err = access.AgencyID(ctx, m, x.agency); err != nil {
+		return p, err
 	}
 	in, err := scope(ctx, m)
 	if err != nil {
-		return "", nil, 0, err
+		return p, err
 	}
-	if in.TenantID != "" && in.TenantID != tenantID {
-		return "", nil, 0, operation.Refuse("batch.agency_unknown", "agency", nil)
+	if in.TenantID != "" && in.TenantID != p.tenantID {
+		return p, operation.Refuse("batch.agency_unknown", "agency", nil)
 	}
 	err = m.WithBase(ctx, slog.New(slog.DiscardHandler), func(_ context.Context, b *roles.Base) error {
 		if err := b.OpenRegistry(); err != nil {
 			return err
 		}
-		accounts, revision, err = b.ImportAccounts(tenantID, x.live())
+		if settings, ok := b.Registry.ERP(p.tenantID, x.live()); ok {
+			p.erp = &disbursements.ERP{Client: b.ERPs(), Settings: settings}
+		}
+		p.accounts, p.revision, err = b.ImportAccounts(p.tenantID, x.live())
 		return err
 	})
-	if err == nil && len(accounts) == 0 {
+	if err == nil && len(p.accounts) == 0 {
 		err = disbursements.ErrNoAccounts
 	}
-	return tenantID, accounts, revision, err
+	return p, err
+}
+
+// making are the flags of a batch that is made of lines.
+type making struct {
+	files
+	ref, date, waiver, lang string
+	perBatch, try, draft    bool
+}
+
+// list is Importer.Accounts.
+func (p payer) list(string, bool) ([]disbursements.Account, int64) { return p.accounts, p.revision }
+
+func (x *making) declare(f *pflag.FlagSet) {
+	x.files.declare(f)
+	f.StringVar(&x.date, "date", "", "local date of the payment, such as 2026-12-20")
+	f.StringVar(&x.waiver, "names-not-checked", "", "why the payees' names were not checked, where the policy demands it")
+	f.BoolVar(&x.perBatch, "line-refs-per-batch", false, "a line_ref is unique among the batches of this batch_ref only")
+	f.BoolVar(&x.try, "try", false, "say what is wrong and what would be paid, and make nothing")
+	f.BoolVar(&x.draft, "draft", false, "do not seal it: its maker looks at it on its page and seals it there within seven days")
+	cli.TakesChoice(f, &x.lang, "lang", []string{string(money.French), string(money.English)}, "language of faults: ")
+}
+
+func (x *making) check() error {
+	if _, err := localtime.Begin(x.date); err != nil {
+		return cli.Usage("--date: must be a date such as 2026-12-20")
+	}
+	if strings.TrimSpace(x.ref) == "" {
+		return cli.Usage("--batch-ref: give your reference of the batch")
+	}
+	if x.draft && x.waiver != "" {
+		return cli.Usage("--names-not-checked is said when the batch is sealed, on its page: leave it out with --draft")
+	}
+	return x.files.check()
+}
+
+// of returns what is imported for an agency, as a person prepares it.
+func (x *making) of(p payer, by cases.By) disbursements.Import {
+	q := disbursements.Import{
+		TenantID: p.tenantID, Live: x.live(), BatchRef: x.ref, Date: x.date, Currency: x.currency, Maker: by.Staff.ID, Waiver: x.waiver, Draft: x.draft,
+	}
+	if x.perBatch {
+		q.Scope = disbursement.ScopeBatch
+	}
+	return q
+}
+
+// boundMemory has the garbage collector work harder for a large batch.
+func boundMemory() {
+	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // GOMEMLIMIT wins
+		debug.SetMemoryLimit(importMemory)
+	}
 }
 
 func importBatch() cli.Command {
-	var of files
-	var ref, date, waiver, lang string
-	var perBatch, try bool
+	var with making
 	return cli.Command{
 		Use: "import FILE", Short: "Import a file of lines (CSV or XLSX) as a batch, whole or not at all, and seal it for approval", JSON: "the batch, or the faults", Keyed: true,
 		Long: `Import a file of lines as a batch, whole or not at all, and seal it for approval.
@@ -96,23 +158,10 @@ The person of QUITTANCE_STAFF_KEY is the maker, who never approves the batch. Ot
 		Missing:  "say which file: {usage}; `quittance batches template` makes an empty one",
 		Examples: []string{"batches import --agency impots --mode test --batch-ref salaries-2026-12 --date 2026-12-20 salaries.xlsx", "batches import --agency impots --mode live --batch-ref salaries-2026-12 --date 2026-12-20 salaries.csv --try"},
 		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
-			of.declare(f)
-			f.StringVar(&ref, "batch-ref", "", "your reference of the batch; a new import of it is the next revision")
-			f.StringVar(&date, "date", "", "local date of the payment, such as 2026-12-20")
-			f.StringVar(&waiver, "names-not-checked", "", "why the payees' names were not checked, where the policy demands it")
-			f.BoolVar(&perBatch, "line-refs-per-batch", false, "a line_ref is unique among the batches of this batch_ref only")
-			f.BoolVar(&try, "try", false, "say what is wrong and what would be paid, and make nothing")
-			cli.TakesChoice(f, &lang, "lang", []string{string(money.French), string(money.English)}, "language of faults: ")
+			with.declare(f)
+			f.StringVar(&with.ref, "batch-ref", "", "your reference of the batch; a new import of it is the next revision")
 		},
-		Check: func(*cli.Meta) error {
-			if _, err := localtime.Begin(date); err != nil {
-				return cli.Usage("--date: must be a date such as 2026-12-20")
-			}
-			if strings.TrimSpace(ref) == "" {
-				return cli.Usage("--batch-ref: give your reference of the batch")
-			}
-			return of.check()
-		},
+		Check: func(*cli.Meta) error { return with.check() },
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			if err := m.Need("kafka", "schema-registry"); err != nil {
 				return err
@@ -121,32 +170,32 @@ The person of QUITTANCE_STAFF_KEY is the maker, who never approves the batch. Ot
 			if err != nil {
 				return err
 			}
-			if debug.SetMemoryLimit(-1) == math.MaxInt64 { // GOMEMLIMIT wins
-				debug.SetMemoryLimit(importMemory)
-			}
+			boundMemory()
 			file, size, err := access.OpenFile(m.Args[0])
 			if err != nil {
 				return err
 			}
 			defer func() { _ = file.Close() }()
-			tenantID, accounts, revision, err := of.rules(ctx, m)
+			p, err := with.payer(ctx, m)
 			if err != nil {
 				return err
 			}
-			q := disbursements.Import{
-				TenantID: tenantID, Live: of.live(), BatchRef: ref, Date: date, Currency: of.currency, Maker: by.Staff.ID, Waiver: waiver, File: file, Size: size,
-			}
-			if perBatch {
-				q.Scope = disbursement.ScopeBatch
-			}
-			if try {
-				return tryFile(m, q, accounts, languageOf(lang))
-			}
-			return access.WithBatches(ctx, m, func(processor *commands.Disbursement, topology *kafka.Topology, batches *disbursements.Store) error {
-				return makeBatch(ctx, m, processor, topology, batches, q, accounts, revision, languageOf(lang))
-			})
+			q := with.of(p, by)
+			q.File, q.Size = file, size
+			return with.make(ctx, m, p, q, filepath.Base(m.Args[0]))
 		},
 	}
+}
+
+// make imports lines, or says what they are. what names where they come from.
+func (x *making) make(ctx context.Context, m *cli.Meta, p payer, q disbursements.Import, what string) error {
+	lang := languageOf(x.lang)
+	if x.try {
+		return tryLines(ctx, m, q, p, what, lang)
+	}
+	return access.WithBatches(ctx, m, func(processor *commands.Disbursement, topology *kafka.Topology, batches *disbursements.Store) error {
+		return makeBatch(ctx, m, processor, topology, batches, q, p, what, lang)
+	})
 }
 
 func languageOf(lang string) money.Language {
@@ -156,14 +205,14 @@ func languageOf(lang string) money.Language {
 	return money.English
 }
 
-// tryFile says what a file holds.
-func tryFile(m *cli.Meta, q disbursements.Import, accounts []disbursements.Account, lang money.Language) error {
-	file, err := lines.Read(q.File, q.Size, disbursements.Rules(q.Currency, accounts))
+// tryLines says what lines are, and makes nothing.
+func tryLines(ctx context.Context, m *cli.Meta, q disbursements.Import, p payer, what string, lang money.Language) error {
+	file, err := (&disbursements.Importer{Accounts: p.list}).Try(ctx, q)
 	if err != nil {
 		return err
 	}
 	if file.Refused() {
-		return refusedFile(m, file, lang)
+		return refusedLines(m, file, what, lang)
 	}
 	sum, changes := int64(0), 0
 	for _, l := range file.Lines {
@@ -179,12 +228,28 @@ func tryFile(m *cli.Meta, q disbursements.Import, accounts []disbursements.Accou
 	})
 }
 
+// place is what a line is called: the row of a file, or the item of an ERP's answer.
+func place(file *lines.File) string {
+	if file.Format == lines.FormatERP {
+		return "item"
+	}
+	return "row"
+}
+
+// from is the difference between Line.Row and the number of a place: items are counted from 0, as in items[17].
+func from(file *lines.File) int {
+	if file.Format == lines.FormatERP {
+		return 1
+	}
+	return 0
+}
+
 // changesJSON are the texts that differ from their cells. Whoever has the file sees nothing new.
 func changesJSON(file *lines.File) []render.Object {
 	out := []render.Object{}
 	for _, l := range file.Lines {
 		for _, c := range l.Changes {
-			out = append(out, render.Object{"row", l.Row, "column", string(c.Column), "from", c.From, "to", c.To})
+			out = append(out, render.Object{place(file), l.Row - from(file), "column", string(c.Column), "from", c.From, "to", c.To})
 		}
 	}
 	return out
@@ -198,17 +263,24 @@ func sayChanges(p *render.Page, file *lines.File) {
 				p.Say("…; --json has all")
 				return
 			}
-			p.Say("  row %d, %s: %q becomes %q", l.Row, c.Column, c.From, c.To)
+			p.Say("  %s %d, %s: %q becomes %q", place(file), l.Row-from(file), c.Column, c.From, c.To)
 		}
 	}
 }
 
-// refusedFile shows the faults of a file, and returns the error with which the command ends.
-func refusedFile(m *cli.Meta, file *lines.File, lang money.Language) error {
+// refusedLines shows the faults of lines, and returns the error with which the command ends.
+func refusedLines(m *cli.Meta, file *lines.File, what string, lang money.Language) error {
 	err := m.Show(render.Object{
 		"state", "refused", "count", file.Count, "faults", render.Mapped(file.Faults, func(f lines.Fault) render.Object {
+			row, item := any(f.Row), any(nil)
+			if f.Path != "" {
+				row = nil
+				if f.Row > 0 {
+					item = f.Row - 1
+				}
+			}
 			return render.Object{
-				"kind", string(f.Kind), "row", f.Row, "column", render.OrNone(f.Column), "header", render.OrNone(string(f.Header)), "cell", render.OrNone(f.Cell),
+				"kind", string(f.Kind), "row", row, "item", item, "field", render.OrNone(f.Path), "column", render.OrNone(f.Column), "header", render.OrNone(string(f.Header)), "cell", render.OrNone(f.Cell),
 				"detail", f.Detail(lang), "mend", f.Mend(lang),
 			}
 		}),
@@ -223,10 +295,10 @@ func refusedFile(m *cli.Meta, file *lines.File, lang money.Language) error {
 			p.Say("… and %d more; --json has up to %d", file.Count-shownFaults, lines.MaxFaults)
 		}
 	})
-	return errors.Join(err, fmt.Errorf("%s is refused: %d faults; nothing was made", filepath.Base(m.Args[0]), file.Count))
+	return errors.Join(err, fmt.Errorf("%s is refused: %d faults; nothing was made", what, file.Count))
 }
 
-func makeBatch(ctx context.Context, m *cli.Meta, processor *commands.Disbursement, topology *kafka.Topology, batches *disbursements.Store, q disbursements.Import, accounts []disbursements.Account, revision int64, lang money.Language) error {
+func makeBatch(ctx context.Context, m *cli.Meta, processor *commands.Disbursement, topology *kafka.Topology, batches *disbursements.Store, q disbursements.Import, p payer, what string, lang money.Language) error {
 	ids, err := disbursements.NewIDs(m.Keys)
 	if err != nil {
 		return err
@@ -240,25 +312,35 @@ func makeBatch(ctx context.Context, m *cli.Meta, processor *commands.Disbursemen
 		return err
 	}
 	importer := &disbursements.Importer{
-		Processor: processor, Personal: store, Batches: batches, Payees: payees, IDs: ids, Partition: topology.Partition, Now: func() time.Time { return m.Now },
-		Accounts: func(string, bool) ([]disbursements.Account, int64) { return accounts, revision },
+		Processor: processor, Personal: store, Batches: batches, Payees: payees, IDs: ids, Partition: topology.Partition, Now: func() time.Time { return m.Now }, Accounts: p.list,
 	}
 	made, err := importer.Import(ctx, q)
 	b, file := made.Batch, made.File
 	if errors.Is(err, disbursements.ErrFile) {
-		return refusedFile(m, file, lang)
+		return refusedLines(m, file, what, lang)
 	}
 	if err != nil {
 		return err
 	}
-	err = operation.Record(ctx, m.Pool, m.By, m.Now, operation.Entry{
-		Action: "batch.import", Subject: b.ID, AgencyID: b.TenantID, Detail: map[string]any{"batch_ref": b.BatchRef, "revision": b.Revision, "count": b.Count, "sum": b.Sum, "digest": b.Digest.String()},
-	})
-	if err != nil {
+	detail := map[string]any{"batch_ref": b.BatchRef, "revision": b.Revision, "count": b.Count, "sum": b.Sum, "source": string(b.Source)}
+	if q.Draft {
+		detail["draft"] = true
+	} else {
+		detail["digest"] = b.Digest.String()
+	}
+	if err := operation.Record(ctx, m.Pool, m.By, m.Now, operation.Entry{Action: "batch.import", Subject: b.ID, AgencyID: b.TenantID, Detail: detail}); err != nil {
 		return err
 	}
-	return m.Show(append(batchJSON(b, q.TenantID), "digest", b.Digest.String(), "changes", changesJSON(file), "notes", notesJSON(made.Notes)), func(p *render.Page) {
-		p.Say("%s: %s, revision %d, with %d lines, %s, is sealed; it waits for approval until %s", b.ID, b.BatchRef, b.Revision, b.Count, render.Decimal(b.Sum, b.Currency), render.Moment(b.ApproveUntil))
+	digest := render.OrNone(b.Digest.String())
+	if q.Draft {
+		digest = nil
+	}
+	return m.Show(append(batchJSON(b, q.TenantID), "digest", digest, "changes", changesJSON(file), "notes", notesJSON(made.Notes)), func(p *render.Page) {
+		next := "sealed; it waits for approval until " + render.Moment(b.ApproveUntil)
+		if q.Draft {
+			next = "a draft; its maker seals it on its page, or it ends at " + render.Moment(b.OpenedAt.Add(disbursement.DraftLife))
+		}
+		p.Say("%s: %s, revision %d, with %d lines, %s, is %s", b.ID, b.BatchRef, b.Revision, b.Count, render.Decimal(b.Sum, b.Currency), next)
 		sayChanges(p, file)
 		sayNotes(p, made.Notes, b.Currency)
 	})
@@ -281,7 +363,7 @@ func templateFile() cli.Command {
 			return of.check()
 		},
 		Operate: func(ctx context.Context, m *cli.Meta) (err error) {
-			_, accounts, _, err := of.rules(ctx, m)
+			p, err := of.payer(ctx, m)
 			if err != nil {
 				return err
 			}
@@ -294,7 +376,7 @@ func templateFile() cli.Command {
 			if strings.EqualFold(filepath.Ext(m.Args[0]), ".csv") {
 				write = lines.WriteCSV
 			}
-			if err := write(file, languageOf(lang), disbursements.Rules(of.currency, accounts), nil); err != nil {
+			if err := write(file, languageOf(lang), disbursements.Rules(of.currency, p.accounts), nil); err != nil {
 				return err
 			}
 			return m.Show(render.Object{"file", m.Args[0]}, func(p *render.Page) { p.Say("%s is written", m.Args[0]) })
