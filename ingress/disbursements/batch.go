@@ -24,8 +24,10 @@ const onlyCases = "cases"
 // batchView is the record of a batch.
 type batchView struct {
 	view
-	State, StateClass       string
-	Facts, Hold             []staff.Fact
+	State, StateClass string
+	Facts, Hold       []staff.Fact
+	// Paused says which accounts of the batch pay nothing, and why.
+	Paused                  []string
 	Accounts, Totals, Steps staff.Grid
 	Levels                  []staff.Grid
 	Lines                   staff.Grid
@@ -72,6 +74,10 @@ func (v *visit) writeBatch(status int, b disbursements.Batch, field, fault strin
 	if err == nil {
 		history, err = v.d.cfg.Batches.Steps(v.Context(), b.ID)
 	}
+	var paused []disbursements.PausedAccount
+	if err == nil && b.Status == disbursement.StatusReleasing {
+		paused, err = v.d.cfg.Batches.PausedAccountsOf(v.Context(), b.Batch)
+	}
 	if err != nil {
 		v.Failed("reading a batch", err)
 		return
@@ -89,6 +95,13 @@ func (v *visit) writeBatch(status int, b disbursements.Batch, field, fault strin
 		out.State, out.StateClass = out.State+w.Colon+w.Held, "not"
 		out.Hold = []staff.Fact{{Label: w.Reason, Value: b.Hold.Reason}, {Label: w.HeldBy, Value: names.name(b.Hold.By, w.Service)}, {Label: w.Since, Value: v.At(b.Hold.Since)}}
 	}
+	for _, a := range paused {
+		text := w.AccountPaused
+		if a.Closed {
+			text = w.AccountClosed
+		}
+		out.Paused = append(out.Paused, fmt.Sprintf(text, a.Code, cmp.Or(a.Reason, "–"), v.At(a.Since)))
+	}
 	out.Facts = v.facts(b, names)
 	out.Accounts = staff.Grid{Caption: w.Accounts, Heads: []string{w.Account, w.Count, w.Sum}}
 	for _, a := range v.content(b).Accounts {
@@ -103,7 +116,7 @@ func (v *visit) writeBatch(status int, b disbursements.Batch, field, fault strin
 	}
 	out.Steps = v.history(history, names)
 	if !v.Asks() { // what a page asks by itself changes neither lines nor forms
-		if err := v.linesAndForms(out, b, roster, names); err != nil {
+		if err := v.linesAndForms(out, b, roster, paused, names); err != nil {
 			v.Failed("comparing a batch with what is signed", err)
 			return
 		}
@@ -244,7 +257,7 @@ func (v *visit) history(list []disbursements.Step, names namer) staff.Grid {
 
 // linesAndForms shows a page of the lines, and what the person may do. Who may sign gets the lines that were compared with the
 // digest, and the forms only when all lines are those of it.
-func (v *visit) linesAndForms(out *batchView, b disbursements.Batch, roster disbursement.Roster, names namer) (err error) {
+func (v *visit) linesAndForms(out *batchView, b disbursements.Batch, roster disbursement.Roster, paused []disbursements.PausedAccount, names namer) (err error) {
 	first, _ := strconv.Atoi(v.Query(fromPosition)) // another text is the beginning
 	first = max(first, 1)
 	cases := v.Query(onlyCases) != ""
@@ -269,7 +282,7 @@ func (v *visit) linesAndForms(out *batchView, b disbursements.Batch, roster disb
 		return err
 	}
 	v.lines(out, b, first, cases, shown)
-	return v.forms(out, b, offered, names)
+	return v.forms(out, b, offered, paused, names)
 }
 
 // lines shows a page of lines from a number on, and one more if there is a next page, to those who may see them.

@@ -96,6 +96,7 @@ func (d *Disbursements) Part() staff.Part {
 		route(http.MethodGet, rootBatches+"/{batch}", identity.MaySeeBatches, (*visit).showBatch),
 		route(http.MethodPost, rootBatches+"/{batch}/hold", identity.MayManageBatches, (*visit).hold),
 		route(http.MethodPost, rootBatches+"/{batch}/stop", identity.MayManageBatches, (*visit).stop),
+		route(http.MethodPost, rootBatches+"/{batch}/accounts/{account}/try", identity.MayManageBatches, (*visit).tryAccount),
 		route(http.MethodPost, rootBatches+"/{batch}/recall", identity.MayPrepareBatches, (*visit).recall),
 		route(http.MethodGet, rootBatches+"/{batch}/lines/{line}", identity.MaySeeLines, (*visit).showLine),
 		route(http.MethodPost, rootBatches+"/{batch}/lines/{line}/settle/begin", identity.MayManageBatches, (*visit).beginSettle),

@@ -90,7 +90,7 @@ func (v *visit) offered(b disbursements.Batch, roster disbursement.Roster) []ste
 }
 
 // forms adds what the person may do, with the steps that are offered.
-func (v *visit) forms(out *batchView, b disbursements.Batch, offered []step, names namer) error {
+func (v *visit) forms(out *batchView, b disbursements.Batch, offered []step, paused []disbursements.PausedAccount, names namer) error {
 	w, path := v.w, rootBatches+"/"+b.ID
 	for _, s := range offered {
 		x := w.Sign[string(s.verdict)]
@@ -125,6 +125,13 @@ func (v *visit) forms(out *batchView, b disbursements.Batch, offered []step, nam
 	manages := v.may(identity.MayManageBatches)
 	act("hold", "bad", manages && !b.Held() && b.Status.Live() && b.Status != disbursement.StatusDraft, true)
 	act("recall", "bad", v.may(identity.MayPrepareBatches) && unreleased && b.Maker == v.Acting.Person.ID, false)
+	for _, a := range paused {
+		if x := w.Acts["try"]; manages && a.Closed && b.Status == disbursement.StatusReleasing {
+			out.Acts = append(out.Acts, actForm{
+				Name: "try-" + a.Code, Title: fmt.Sprintf(x.Title, a.Code), Text: x.Text, URL: v.URL(path + "/accounts/" + a.Code + "/try"), Label: x.Send,
+			})
+		}
+	}
 	act("stop", "bad", manages && b.Status == disbursement.StatusReleasing && !b.Stopped, false)
 	return nil
 }
@@ -334,6 +341,13 @@ func (v *visit) hold() {
 func (v *visit) stop() {
 	v.act("stop", func(disbursements.Batch) (disbursement.Action, string) {
 		return disbursement.Stop{By: v.Acting.Person.ID}, ""
+	})
+}
+
+// tryAccount is POST /agency/batches/{batch}/accounts/{account}/try.
+func (v *visit) tryAccount() {
+	v.act("try", func(disbursements.Batch) (disbursement.Action, string) {
+		return disbursement.TryAccount{By: v.Acting.Person.ID, Account: v.Param("account")}, ""
 	})
 }
 

@@ -44,6 +44,15 @@ func (d *Disbursements) Waiting(ctx context.Context, frame *staff.Visit) (mine, 
 			mine.Rows = append(mine.Rows, []staff.Cell{{Text: v.At(b.CaseSince), URL: v.URL(path, onlyCases, "1")}, {Text: fmt.Sprintf(w.CasesOf, b.Cases)}, {Text: b.BatchRef}, {Text: mode}})
 		}
 	}
+	paused, err := d.cfg.Batches.PausedAccounts(ctx, in)
+	if err != nil {
+		return mine, own, err
+	}
+	for _, a := range paused {
+		if a.Closed {
+			mine.Rows = append(mine.Rows, []staff.Cell{{Text: v.At(a.Since), URL: v.URL(rootBatches + "/" + a.Batch)}, {Text: fmt.Sprintf(w.ClosedAccount, a.Code)}, {Text: "–"}, {Text: v.mode(a.Live)}})
+		}
+	}
 	signatures, err := d.cfg.Batches.FirstSignatures(ctx, in, v.Now)
 	if err != nil {
 		return mine, own, err

@@ -140,6 +140,14 @@ func kindOf(t disbursement.EventType) notify.Kind {
 	}
 }
 
+// kindOfEvent returns the kind of the messages about an event that has one.
+func kindOfEvent(e *disbursement.Event) notify.Kind {
+	if e.Type == disbursement.EventPaused && e.Detail[disbursement.DetailClosed] != "" {
+		return notify.BatchAccountClosed
+	}
+	return kindOf(e.Type)
+}
+
 // tell makes the messages of a batch of events.
 func (b *Batches) tell(ctx context.Context, read []*disbursement.Event, _ []consume.Move) error {
 	var staff []identity.StaffEntry // read at the first event of which somebody is told
@@ -147,7 +155,7 @@ func (b *Batches) tell(ctx context.Context, read []*disbursement.Event, _ []cons
 		if e == nil {
 			continue
 		}
-		if !b.cfg.Now().Before(e.At.Add(kindOf(e.Type).Life)) {
+		if !b.cfg.Now().Before(e.At.Add(kindOfEvent(e).Life)) {
 			b.told.WithLabelValues(announceStale).Inc()
 			continue
 		}
@@ -274,7 +282,7 @@ const maxReason = 200
 
 // batchMessage returns the message of an event to a person.
 func batchMessage(e *disbursement.Event, agency, person, to string, lang money.Language) notify.Message {
-	k := kindOf(e.Type)
+	k := kindOfEvent(e)
 	m := notify.Message{
 		ID: notify.MessageID(k, provider.ChannelEmail, e.ID, person), Kind: k, Channel: provider.ChannelEmail, To: to, Locale: string(lang),
 		AgencyID: e.TenantID, Live: e.Live, At: e.At, Variables: map[string]string{notify.VariableAgency: agency},
@@ -294,6 +302,9 @@ func batchMessage(e *disbursement.Event, agency, person, to string, lang money.L
 		m.Variables[notify.VariableDetails] = totals(x, lang)
 	case disbursement.EventPaused:
 		m.Variables[notify.VariableAccount] = e.Detail[disbursement.DetailAccount]
+		if k.Name == notify.BatchAccountClosed.Name {
+			m.Variables[notify.VariableReason] = reasonOf(e.Detail[disbursement.DetailReason])
+		}
 	case disbursement.EventPolicy:
 		m.Variables[notify.VariableCount], m.Variables[notify.VariableDate] = strconv.FormatInt(e.Agency.Next.Version, 10), localMinute(e.Agency.NextAt)
 	case disbursement.EventRoster:

@@ -233,11 +233,20 @@ func TestPausedAccounts(t *testing.T) {
 	})
 	since := func() map[bool]time.Time {
 		t.Helper()
-		got, err := store.Paused(t.Context())
+		got, err := store.PausedAccounts(t.Context(), disbursements.Scope{TenantID: payroll.Tenant})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return got
+		out := map[bool]time.Time{}
+		for _, a := range got {
+			if a.Code != "mtn" || a.Closed || a.Reason != "EMPTY" || a.Batch != batch.ID {
+				t.Errorf("%+v", a)
+			}
+			if a.Waits {
+				out[a.Live] = a.Since
+			}
+		}
+		return out
 	}
 	if got := since(); len(got) != 0 {
 		t.Errorf("before: %v", got)
