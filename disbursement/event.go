@@ -131,6 +131,9 @@ func (e Event) Webhook() string {
 	return e.Type.Webhook()
 }
 
+// EventID returns the id of the event of a batch with a sequence.
+func EventID(batch string, sequence int64) string { return eventID(batch, sequence) }
+
 // eventID returns the id of an event, which is the same whenever it is decided again.
 func eventID(owner string, sequence int64) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "disbursement|%s|%d", owner, sequence))

@@ -24,8 +24,8 @@ const onlyCases = "cases"
 // batchView is the record of a batch.
 type batchView struct {
 	view
-	State, StateClass string
-	Facts, Hold       []staff.Fact
+	State, StateClass     string
+	Facts, Unsigned, Hold []staff.Fact
 	// Paused says which accounts of the batch pay nothing, and why.
 	Paused                  []string
 	Accounts, Totals, Steps staff.Grid
@@ -102,7 +102,7 @@ func (v *visit) writeBatch(status int, b disbursements.Batch, field, fault strin
 		}
 		out.Paused = append(out.Paused, fmt.Sprintf(text, a.Code, cmp.Or(a.Reason, "–"), v.At(a.Since)))
 	}
-	out.Facts = v.facts(b, names)
+	out.Facts, out.Unsigned = v.facts(b, names), v.unsigned(b)
 	out.Accounts = staff.Grid{Caption: w.Accounts, Heads: []string{w.Account, w.Count, w.Sum}}
 	for _, a := range v.content(b).Accounts {
 		out.Accounts.Rows = append(out.Accounts.Rows, []staff.Cell{{Text: a.Code}, {Text: fmt.Sprint(a.Count)}, {Text: v.sum(a.Sum, b.Currency), Class: staff.ClassSum}})
@@ -158,18 +158,28 @@ func (v *visit) facts(b disbursements.Batch, names namer) []staff.Fact {
 		{Label: w.Sum, Value: v.sum(c.Sum, c.Currency)},
 		{Label: w.Largest, Value: v.sum(c.Largest, c.Currency)},
 		{Label: w.Maker, Value: names.name(c.Maker, w.Unknown)},
-		{Label: w.Waiver, Value: b.Waiver},
 	}
 	if !b.SealedAt.IsZero() {
 		out = append(
 			out,
-			staff.Fact{Label: w.SealedAt, Value: v.At(b.SealedAt)},
 			staff.Fact{Label: w.ApproveUntil, Value: v.At(c.ApproveUntil)},
 			staff.Fact{Label: w.PayUntil, Value: v.day(c.PayUntil)},
 			staff.Fact{Label: w.Digest, Value: inFours(b.Digest.String()), Code: true},
 		)
 	}
 	return append(out, staff.Fact{Label: w.ID, Value: b.ID, Code: true})
+}
+
+// unsigned is what is known of the batch and not in its digest: nobody signs it.
+func (v *visit) unsigned(b disbursements.Batch) []staff.Fact {
+	var out []staff.Fact
+	if b.Waiver != "" {
+		out = append(out, staff.Fact{Label: v.w.Waiver, Value: b.Waiver})
+	}
+	if !b.SealedAt.IsZero() {
+		out = append(out, staff.Fact{Label: v.w.SealedAt, Value: v.At(b.SealedAt)})
+	}
+	return out
 }
 
 // inFours writes a digest in groups of four characters, as people read it aloud.

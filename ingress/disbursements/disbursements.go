@@ -48,7 +48,7 @@ type Config struct {
 // Disbursements are the pages. Safe for concurrent use.
 type Disbursements struct {
 	cfg     Config
-	uploads chan struct{} // has one entry for each file that is read
+	uploads *uploads
 }
 
 // New makes the pages.
@@ -57,7 +57,7 @@ func New(cfg Config) (*Disbursements, error) {
 		return nil, errors.New("disbursements: every field of the configuration is required")
 	}
 	cfg.URL = strings.TrimSuffix(cfg.URL, "/")
-	return &Disbursements{cfg, make(chan struct{}, uploadsAtOnce)}, nil
+	return &Disbursements{cfg, newUploads()}, nil
 }
 
 // Roots of the addresses.

@@ -370,18 +370,26 @@ func (v *visit) act(name string, of func(disbursements.Batch) (disbursement.Acti
 		v.writeBatch(http.StatusUnprocessableEntity, b, fieldReason, fault)
 		return
 	}
-	err := v.carryOut(b, do)
-	var said saidError
-	switch {
-	case err == nil:
-		v.See(rootBatches+"/"+b.ID, "done", name)
-	case errors.As(err, &said):
+	v.answered(v.carryOut(b, do), name, rootBatches+"/"+b.ID, func(status int, fault string) {
 		if now, failed := v.read(b.ID); failed == nil {
 			b = now
 		}
-		v.writeBatch(http.StatusConflict, b, "", string(said))
+		v.writeBatch(status, b, "", fault)
+	})
+}
+
+// answered answers a form that the session has sent: with the page at path, or again with what is wrong.
+func (v *visit) answered(err error, done, path string, again func(status int, fault string)) {
+	var said saidError
+	switch {
+	case err == nil:
+		v.See(path, "done", done)
+	case errors.Is(err, disbursements.ErrUnknown):
+		v.Unknown()
+	case errors.As(err, &said):
+		again(http.StatusConflict, string(said))
 	case errors.Is(err, commands.ErrUnavailable):
-		v.writeBatch(http.StatusServiceUnavailable, b, "", v.w.NoAnswer)
+		again(http.StatusServiceUnavailable, v.w.NoAnswer)
 	default:
 		v.Failed("sending a command about a batch", err)
 	}

@@ -13,7 +13,7 @@ type words struct {
 	Opened, Ref, Date, Count, Sum, Largest, Held, Colon, Unknown, Service string
 	Revision                                                              string // number
 	RevisionLabel, Maker, Waiver, SealedAt, ApproveUntil, PayUntil        string
-	Digest, ID, WhatIsSigned, Accounts, Account, Totals                   string
+	Digest, ID, WhatIsSigned, NotSigned, Accounts, Account, Totals        string
 	BatchTitle                                                            string // batch_ref, revision
 	Reason, ReasonHint, NoReason, HeldBy, Since                           string
 	Level                                                                 string // number, given, needed, role
@@ -93,7 +93,7 @@ var french = words{ //nolint:gosec // texts, no credential
 	Mode:   "Mode", Live: "Réel", Test: "Test", Status: "État", AnyStatus: "Tous les états", Holding: "Suspension", HeldOrNot: "Suspendus ou non", OnlyHeld: "Suspendus seulement",
 	Opened: "Ouvert le", Ref: "Référence", Date: "Date de paiement", Count: "Lignes", Sum: "Montant total", Largest: "Ligne la plus élevée", Held: "Suspendu", Colon: "\u00a0: ", Unknown: "personne inconnue", Service: "le service",
 	Revision: "révision %d", RevisionLabel: "Révision", Maker: "Préparé par", Waiver: "Noms non vérifiés, motif", SealedAt: "Scellé le", ApproveUntil: "À approuver avant le", PayUntil: "Dernier jour de paiement",
-	Digest: "Empreinte", ID: "Identifiant", WhatIsSigned: "Ce qui est approuvé", Accounts: "Comptes de paiement", Account: "Compte", Totals: "Lignes par état",
+	Digest: "Empreinte", ID: "Identifiant", WhatIsSigned: "Ce qui est approuvé", NotSigned: "Ce que personne ne signe", Accounts: "Comptes de paiement", Account: "Compte", Totals: "Lignes par état",
 	BatchTitle: "Lot %s, révision %d",
 	Reason:     "Motif", ReasonHint: "De 1 à 140 caractères. Le motif reste dans l’historique du lot.", NoReason: "Indiquez le motif, en 140 caractères au plus.", HeldBy: "Suspendu par", Since: "Depuis le",
 	Level: "Niveau %d\u00a0: %d approbation sur %d, rôle %s", Missing: "il en manque %d", StandsFor: "à la place de %s", HasApproved: "A approuvé le %s",
@@ -233,7 +233,7 @@ var english = words{
 	Mode:   "Mode", Live: "Live", Test: "Test", Status: "Status", AnyStatus: "Any status", Holding: "Hold", HeldOrNot: "Held or not", OnlyHeld: "Held only",
 	Opened: "Opened", Ref: "Reference", Date: "Payment date", Count: "Lines", Sum: "Total", Largest: "Largest line", Held: "Held", Colon: ": ", Unknown: "unknown person", Service: "the service",
 	Revision: "revision %d", RevisionLabel: "Revision", Maker: "Prepared by", Waiver: "Names not checked because", SealedAt: "Sealed", ApproveUntil: "To be approved before", PayUntil: "Last day of payment",
-	Digest: "Digest", ID: "Id", WhatIsSigned: "What is approved", Accounts: "Payout accounts", Account: "Account", Totals: "Lines by status",
+	Digest: "Digest", ID: "Id", WhatIsSigned: "What is approved", NotSigned: "What nobody signs", Accounts: "Payout accounts", Account: "Account", Totals: "Lines by status",
 	BatchTitle: "Batch %s, revision %d",
 	Reason:     "Reason", ReasonHint: "1 to 140 characters. The reason stays in the history of the batch.", NoReason: "Give the reason, in at most 140 characters.", HeldBy: "Held by", Since: "Since",
 	Level: "Level %d: %d of %d approvals, role %s", Missing: "%d missing", StandsFor: "in place of %s", HasApproved: "Approved %s",

@@ -83,6 +83,8 @@ func (g *gallery) batches(t *testing.T) {
 	add("line.second", "Cleo", contested)
 	add("line.refused", "Ama", "/agency/batches/dsb_3/lines/3")
 	add("batch.pays", "Ben", "/agency/batches/dsb_3")
+	w.Shows(t, w.Installation.OK(processor.SenderDisburse, "dsb_3", disbursement.Word{Position: 3, Attempt: 1, Try: 1, Source: disbursement.FromRequest, Kind: disbursement.WordClosed, Absent: true, Code: "ROUTER115"}))
+	add("batch.closed", "Ben", "/agency/batches/dsb_3")
 	w.Exec(t, `UPDATE disbursement_lines SET sealed = '' WHERE batch = 'dsb_1' AND position = 1`)
 	add("batch.differs", "Ben", one)
 }

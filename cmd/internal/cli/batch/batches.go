@@ -304,7 +304,7 @@ func sayBatch(p *render.Page, b disbursements.Batch, agency string, notes *disbu
 	}
 	if notes != nil {
 		p.Say("")
-		p.Say("what the import found, which nobody signs:")
+		p.Say("what the import found, which nobody signs (after a rotation of master keys payees of before may look new):")
 		sayNotes(p, notes, b.Currency)
 	}
 	p.Say("")
