@@ -247,6 +247,9 @@ func (v *visit) history(list []disbursements.Step, names namer) staff.Grid {
 	g := staff.Grid{Caption: w.Timeline, Heads: []string{w.When, w.What, w.By, w.Place}}
 	for _, s := range list {
 		what := staff.Cell{Text: cmp.Or(w.Steps[string(s.Type)], string(s.Type))}
+		if s.Type == disbursement.EventPaused && s.Detail[disbursement.DetailClosed] != "" {
+			what.Text = fmt.Sprintf(w.ClosedAccount, s.Detail[disbursement.DetailAccount])
+		}
 		if s.Lines > 0 {
 			what.More = fmt.Sprintf(w.LinesChanged, s.Lines)
 		}

@@ -657,7 +657,7 @@ func TestAClosedAccountIsTriedByAPerson(t *testing.T) {
 	backoffice.Lacks(t, w.Browsers["Ben"].Get(path), try, "est fermé")
 	backoffice.Want(t, w.Browsers["Ben"].Post(try, nil), http.StatusConflict, "il n’est pas fermé")
 	w.Shows(t, w.Installation.OK(processor.SenderDisburse, "dsb_1", disbursement.Word{Attempt: 1, Try: 1, Source: disbursement.FromRequest, Kind: disbursement.WordClosed, Absent: true, Code: "ROUTER115"}))
-	backoffice.Want(t, w.Browsers["Ben"].Get(path), http.StatusOK, "Le compte "+account+" est fermé", "ROUTER115", try, "Compte en pause")
+	backoffice.Want(t, w.Browsers["Ben"].Get(path), http.StatusOK, "Le compte "+account+" est fermé", "ROUTER115", try, "Compte fermé\u00a0: "+account)
 	backoffice.Lacks(t, w.Browsers["Rita"].Get(path), try)
 	for _, name := range []string{"Ama", "Ben", "Cleo"} {
 		backoffice.Want(t, w.Browsers[name].Get("/work"), http.StatusOK, "Compte fermé\u00a0: "+account, path)
