@@ -23,6 +23,11 @@ type Account struct {
 	// Reason says why the account is paused, PausedAt since when; both are empty for an open account.
 	Reason   string
 	PausedAt time.Time
+	// Closed is the fingerprint of the settings that the operator refused, such as a wrong PIN or revoked keys; empty for an
+	// account that is not closed. A closed account is paused, and tries no line by itself: operators lock an account after a few
+	// wrong PINs. Closings counts how often it was closed. The sender carries out no request that was made before the last time.
+	Closed   string
+	Closings int
 	// SendAt is when the next line may be sent: at once, or the next probe of a paused account.
 	SendAt time.Time
 	// Suspects counts refusals in a row that may be for want of funds.
@@ -45,7 +50,7 @@ func (a Account) Paused() bool { return !a.PausedAt.IsZero() }
 
 // admits reports whether a line may be sent at a time.
 func (a Account) admits(at time.Time) bool {
-	return a.InFlight < MaxInFlight && (!a.Paused() || !at.Before(a.SendAt))
+	return a.InFlight < MaxInFlight && a.Closed == "" && (!a.Paused() || !at.Before(a.SendAt))
 }
 
 // Deadline returns when the account needs a tick; the zero time if it needs none.
@@ -54,7 +59,7 @@ func (a Account) Deadline() time.Time {
 	if a.Head < a.Tail {
 		at = a.EnquireAt
 	}
-	if len(a.Ring) > 0 && a.InFlight < MaxInFlight && (at.IsZero() || a.SendAt.Before(at)) {
+	if len(a.Ring) > 0 && a.InFlight < MaxInFlight && a.Closed == "" && (at.IsZero() || a.SendAt.Before(at)) {
 		at = a.SendAt
 	}
 	return at

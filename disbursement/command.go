@@ -137,6 +137,12 @@ type Cancel struct {
 	Position int
 }
 
+// TryAccount has the next waiting line of a closed payout account try it. The batch is one that pays from the account.
+type TryAccount struct {
+	By      string
+	Account string // code
+}
+
 // Settle decides about a line whose case is open, as two people of the agency have signed.
 type Settle struct {
 	Position int
@@ -177,8 +183,11 @@ const (
 	WordNotFound  WordKind = "not_found" // of an enquiry
 	WordPaid      WordKind = "paid"
 	WordRefused   WordKind = "refused"
-	// WordNoFunds is a refusal because of the agency's account: it lacks funds, or is closed.
+	// WordNoFunds is a refusal because of the agency's account: it lacks funds, or may pay no more for now.
 	WordNoFunds WordKind = "no_funds"
+	// WordClosed is a refusal because of the settings of the agency's account, such as a wrong PIN, a user who may not pay or
+	// revoked keys. No other line is tried until a person says so.
+	WordClosed WordKind = "closed"
 	// WordNeverSent says that the request was read for the first time after its end: it was surely never sent.
 	WordNeverSent WordKind = "never_sent"
 	// WordChanged says that the content of the line has another leaf, or its account is another one (then with a code).
@@ -194,7 +203,7 @@ const (
 
 // WordKinds has all words.
 func WordKinds() []WordKind {
-	return []WordKind{WordPending, WordUndecided, WordDuplicate, WordNotFound, WordPaid, WordRefused, WordNoFunds, WordNeverSent, WordChanged, WordUnopenable, WordReturned, WordNoDebit}
+	return []WordKind{WordPending, WordUndecided, WordDuplicate, WordNotFound, WordPaid, WordRefused, WordNoFunds, WordClosed, WordNeverSent, WordChanged, WordUnopenable, WordReturned, WordNoDebit}
 }
 
 // Word reports what an operator says of an attempt. Only a sender that has it from the operator may send it.
@@ -268,6 +277,7 @@ func (Lift) action()        {}
 func (Stop) action()        {}
 func (Retry) action()       {}
 func (Cancel) action()      {}
+func (TryAccount) action()  {}
 func (Settle) action()      {}
 func (Acknowledge) action() {}
 func (Word) action()        {}

@@ -84,6 +84,8 @@ func (d *decider) ofBatch(b *Batch) (Answer, error) {
 		return d.retry(b, do), nil
 	case Cancel:
 		return d.cancel(b, do), nil
+	case TryAccount:
+		return d.tryAccount(b, do), nil
 	case Settle:
 		return d.settle(b, do), nil
 	case Acknowledge:

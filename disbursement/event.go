@@ -51,6 +51,9 @@ const (
 	EventRevoked EventType = "agency.revoked"
 	EventPaused  EventType = "account.paused"
 	EventRefills EventType = "account.open"
+	// EventReopened is of a closed account that is tried again, by a person or because another account took its place. It
+	// stays paused until it pays.
+	EventReopened EventType = "account.reopened"
 )
 
 // EventTypes has all event types.
@@ -59,7 +62,7 @@ func EventTypes() []EventType {
 		EventOpened, EventSealed, EventApproval, EventApproved, EventRejected, EventRecalled, EventExpired, EventDiscarded, EventAsked, EventReleased,
 		EventHeld, EventResumed, EventStopped, EventOverdue, EventDone, EventLinesAdded, EventLinesSent, EventLinesResent, EventLinesEnquired,
 		EventLinesCancel, EventLinePaid, EventLineRefused, EventLineUnsent, EventLineReturned, EventLinePart, EventLineRetried, EventLineProven,
-		EventLineCorrected, EventLineSettled, EventCaseOpened, EventCaseNoted, EventPolicy, EventRoster, EventRevoked, EventPaused, EventRefills,
+		EventLineCorrected, EventLineSettled, EventCaseOpened, EventCaseNoted, EventPolicy, EventRoster, EventRevoked, EventPaused, EventRefills, EventReopened,
 	}
 }
 
@@ -93,6 +96,7 @@ const (
 	DetailReference  = "reference" // of evidence
 	DetailApprovedBy = "approved_by"
 	DetailAccount    = "account"
+	DetailClosed     = "closed" // "true" of a pause that a person ends
 	DetailPerson     = "person"
 	DetailVersion    = "version"
 	DetailWas        = "was"     // status of a line before people settled it
@@ -130,6 +134,9 @@ func (e Event) Webhook() string {
 	}
 	return e.Type.Webhook()
 }
+
+// EventID returns the id of the event of a batch with a sequence.
+func EventID(batch string, sequence int64) string { return eventID(batch, sequence) }
 
 // eventID returns the id of an event, which is the same whenever it is decided again.
 func eventID(owner string, sequence int64) string {

@@ -23,7 +23,9 @@ type Request struct {
 	Line     Line // with the attempt meant
 	// Account is the code of the payout account, Fingerprint that of its credentials.
 	Account, Fingerprint, Currency string
-	At                             time.Time
+	// Closings is that of the account. One that the operator has refused since is asked nothing.
+	Closings int
+	At       time.Time
 	// NotAfter is when a request to pay that nobody has read ends: its first reader sends nothing then and says so. Any
 	// other reader enquires.
 	NotAfter time.Time

@@ -52,6 +52,9 @@ func (d *decider) ring(b *Batch, account int) {
 	if !slices.Contains(a.Ring, b.ID) {
 		a.Ring = append(a.Ring, b.ID)
 	}
+	if a.Closed != "" && a.Closed != f.Fingerprint { // another account has taken the place of the closed one
+		d.reopen(a, b, "")
+	}
 	if !a.Paused() {
 		a.SendAt = d.cmd.At
 	}
@@ -159,7 +162,8 @@ func (d *decider) request(a *Account, b *Batch, l *Line) {
 func (d *decider) effect(kind RequestKind, b *Batch, l *Line) {
 	f := b.Accounts[l.Account]
 	r := Request{
-		Kind: kind, TenantID: b.TenantID, Live: b.Live, Line: *l, Account: f.Code, Fingerprint: f.Fingerprint, Currency: b.Currency, At: d.cmd.At,
+		Kind: kind, TenantID: b.TenantID, Live: b.Live, Line: *l, Account: f.Code, Fingerprint: f.Fingerprint, Currency: b.Currency,
+		Closings: d.accounts.see(AccountKey{b.TenantID, b.Live, f.Code}).Closings, At: d.cmd.At,
 	}
 	if kind == RequestPay {
 		r.NotAfter = d.cmd.At.Add(RequestLife)

@@ -1,6 +1,7 @@
 package disbursement
 
 import (
+	"slices"
 	"strconv"
 	"time"
 )
@@ -44,8 +45,12 @@ func (d *decider) ofSent(b *Batch, l *Line, w Word) {
 			return
 		}
 		d.refused(b, l, w)
-	case WordNoFunds:
-		d.pause(b, l, w.Code)
+	case WordNoFunds, WordClosed:
+		if w.Kind == WordClosed {
+			d.close(b, l, w.Code)
+		} else {
+			d.pause(b, l, w.Code)
+		}
 		switch {
 		case w.Absent && !enquired: // asked about just now; an earlier request may still arrive
 		case !enquired:
@@ -93,7 +98,7 @@ func (d *decider) ofOther(b *Batch, l *Line, w Word) {
 		case l.Status != LineReturned:
 			d.contradicted(b, l, w)
 		}
-	case WordRefused, WordNoFunds:
+	case WordRefused, WordNoFunds, WordClosed:
 		if l.Status == LinePaid || l.Status == LineReturned {
 			d.contradicted(b, l, w)
 		}
@@ -120,7 +125,7 @@ func (d *decider) ofOther(b *Batch, l *Line, w Word) {
 // ofOut takes a word about the last attempt of a line that an earlier one has paid. Money that moves is a second payment.
 // The operator is asked until it refuses, or knows nothing of the attempt when it is not requested any more.
 func (d *decider) ofOut(b *Batch, l *Line, w Word) {
-	ends := w.Source == FromEnquiry && !w.Unproven && (w.Kind == WordRefused || w.Kind == WordNoFunds ||
+	ends := w.Source == FromEnquiry && !w.Unproven && (w.Kind == WordRefused || w.Kind == WordNoFunds || w.Kind == WordClosed ||
 		w.Kind == WordNotFound && !d.cmd.At.Before(l.SentAt.Add(ResendWithin)))
 	switch {
 	case w.Kind == WordPaid || w.Kind == WordReturned:
@@ -160,7 +165,7 @@ func (d *decider) paid(b *Batch, l *Line, w Word) {
 	}
 	a := d.account(b, l.Account)
 	a.Suspects = 0
-	if a.Paused() && !l.SentAt.Before(a.PausedAt) {
+	if a.Paused() && a.Closed == "" && !l.SentAt.Before(a.PausedAt) {
 		a.Reason, a.PausedAt, a.SendAt = "", time.Time{}, d.cmd.At
 		d.emit(b, EventRefills, map[string]string{DetailAccount: a.Code})
 	}
@@ -309,7 +314,7 @@ func (d *decider) returned(b *Batch, l *Line, w Word) {
 	d.emit(b, EventLineReturned, said(w), l)
 }
 
-// pause stops an account that has no funds, or is closed. Its next waiting line tries it later.
+// pause stops an account that has no funds. Its next waiting line tries it later.
 func (d *decider) pause(b *Batch, l *Line, reason string) {
 	a := d.account(b, l.Account)
 	if a.Paused() {
@@ -317,6 +322,47 @@ func (d *decider) pause(b *Batch, l *Line, reason string) {
 	}
 	a.Reason, a.PausedAt, a.SendAt = reason, d.cmd.At, d.cmd.At.Add(ProbeEvery)
 	d.emit(b, EventPaused, map[string]string{DetailAccount: a.Code, DetailReason: reason})
+}
+
+// close stops an account whose settings the operator refuses, until a person has it tried again or another account takes its
+// place. A word about a request of before the last reopening says nothing of the settings of now.
+func (d *decider) close(b *Batch, l *Line, reason string) {
+	a := d.account(b, l.Account)
+	if a.Closed != "" || a.Closings > 0 && a.Paused() && l.RequestedAt.Before(a.PausedAt) {
+		return
+	}
+	if !a.Paused() {
+		a.PausedAt = d.cmd.At
+	}
+	a.Reason, a.Closed = reason, b.Accounts[l.Account].Fingerprint
+	a.Closings++
+	d.emit(b, EventPaused, map[string]string{DetailAccount: a.Code, DetailReason: reason, DetailClosed: "true"})
+}
+
+// reopen lets the next waiting line of a closed account try it. The account stays paused until a line is paid.
+func (d *decider) reopen(a *Account, b *Batch, person string) {
+	a.Closed, a.PausedAt, a.SendAt = "", d.cmd.At, d.cmd.At
+	detail := map[string]string{DetailAccount: a.Code}
+	if person != "" {
+		detail[DetailBy] = person
+	}
+	d.emit(b, EventReopened, detail)
+}
+
+// tryAccount has a closed account of the batch tried again.
+func (d *decider) tryAccount(b *Batch, do TryAccount) Answer {
+	i := slices.IndexFunc(b.Accounts, func(f Funding) bool { return f.Code == do.Account })
+	switch {
+	case i < 0:
+		return refuse(CodeAccountUnknown)
+	case b.Status != StatusReleasing:
+		return refuseStatus(b, "name a batch that pays")
+	case d.account(b, i).Closed == "":
+		return refuse(CodeNotClosed)
+	}
+	d.reopen(d.account(b, i), b, do.By)
+	d.ring(b, i)
+	return Answer{}
 }
 
 // said are the details of a word.

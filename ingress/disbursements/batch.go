@@ -25,9 +25,11 @@ const onlyCases = "cases"
 // batchView is the record of a batch.
 type batchView struct {
 	view
-	State, StateClass       string
-	OfERP                   string // what the ERP's part in the batch is; empty for a batch of a file
-	Facts, Hold             []staff.Fact
+	State, StateClass     string
+	OfERP                 string // what the ERP's part in the batch is; empty for a batch of a file
+	Facts, Unsigned, Hold []staff.Fact
+	// Paused says which accounts of the batch pay nothing, and why.
+	Paused                  []string
 	Accounts, Totals, Steps staff.Grid
 	Levels                  []staff.Grid
 	Lines                   staff.Grid
@@ -75,6 +77,10 @@ func (v *visit) writeBatch(status int, b disbursements.Batch, field, fault strin
 	if err == nil {
 		history, err = v.d.cfg.Batches.Steps(v.Context(), b.ID)
 	}
+	var paused []disbursements.PausedAccount
+	if err == nil && b.Status == disbursement.StatusReleasing {
+		paused, err = v.d.cfg.Batches.PausedAccountsOf(v.Context(), b.Batch)
+	}
 	if err != nil {
 		v.Failed("reading a batch", err)
 		return
@@ -95,8 +101,15 @@ func (v *visit) writeBatch(status int, b disbursements.Batch, field, fault strin
 		out.State, out.StateClass = out.State+w.Colon+w.Held, "not"
 		out.Hold = []staff.Fact{{Label: w.Reason, Value: b.Hold.Reason}, {Label: w.HeldBy, Value: names.name(b.Hold.By, w.Service)}, {Label: w.Since, Value: v.At(b.Hold.Since)}}
 	}
+	for _, a := range paused {
+		text := w.AccountPaused
+		if a.Closed {
+			text = w.AccountClosed
+		}
+		out.Paused = append(out.Paused, fmt.Sprintf(text, a.Code, cmp.Or(a.Reason, "–"), v.At(a.Since)))
+	}
 	out.OfERP = v.ofERP(b)
-	out.Facts = v.facts(b, names)
+	out.Facts, out.Unsigned = v.facts(b, names), v.unsigned(b)
 	if certified(b) {
 		out.CertificateURL = v.URL(path + pathCertificate)
 	}
@@ -113,7 +126,7 @@ func (v *visit) writeBatch(status int, b disbursements.Batch, field, fault strin
 	}
 	out.Steps = v.history(history, names)
 	if !v.Asks() { // what a page asks by itself changes neither lines nor forms
-		if err := v.linesAndForms(out, b, roster, names); err != nil {
+		if err := v.linesAndForms(out, b, roster, paused, names); err != nil {
 			v.Failed("comparing a batch with what is signed", err)
 			return
 		}
@@ -168,18 +181,28 @@ func (v *visit) facts(b disbursements.Batch, names namer) []staff.Fact {
 		{Label: w.Sum, Value: v.sum(c.Sum, c.Currency)},
 		{Label: w.Largest, Value: v.sum(c.Largest, c.Currency)},
 		{Label: w.Maker, Value: names.name(c.Maker, w.Unknown)},
-		{Label: w.Waiver, Value: b.Waiver},
 	}
 	if !b.SealedAt.IsZero() {
 		out = append(
 			out,
-			staff.Fact{Label: w.SealedAt, Value: v.At(b.SealedAt)},
 			staff.Fact{Label: w.ApproveUntil, Value: v.At(c.ApproveUntil)},
 			staff.Fact{Label: w.PayUntil, Value: v.day(c.PayUntil)},
 			staff.Fact{Label: w.Digest, Value: inFours(b.Digest.String()), Code: true},
 		)
 	}
 	return append(out, staff.Fact{Label: w.ID, Value: b.ID, Code: true})
+}
+
+// unsigned is what is known of the batch and not in its digest: nobody signs it.
+func (v *visit) unsigned(b disbursements.Batch) []staff.Fact {
+	var out []staff.Fact
+	if b.Waiver != "" {
+		out = append(out, staff.Fact{Label: v.w.Waiver, Value: b.Waiver})
+	}
+	if !b.SealedAt.IsZero() {
+		out = append(out, staff.Fact{Label: v.w.SealedAt, Value: v.At(b.SealedAt)})
+	}
+	return out
 }
 
 // inFours writes a digest in groups of four characters, as people read it aloud.
@@ -247,6 +270,9 @@ func (v *visit) history(list []disbursements.Step, names namer) staff.Grid {
 	g := staff.Grid{Caption: w.Timeline, Heads: []string{w.When, w.What, w.By, w.Place}}
 	for _, s := range list {
 		what := staff.Cell{Text: cmp.Or(w.Steps[string(s.Type)], string(s.Type))}
+		if s.Type == disbursement.EventPaused && s.Detail[disbursement.DetailClosed] != "" {
+			what.Text = fmt.Sprintf(w.ClosedAccount, s.Detail[disbursement.DetailAccount])
+		}
 		if s.Lines > 0 {
 			what.More = fmt.Sprintf(w.LinesChanged, s.Lines)
 		}
@@ -267,7 +293,7 @@ func (v *visit) history(list []disbursements.Step, names namer) staff.Grid {
 
 // linesAndForms shows a page of the lines, and what the person may do. Who may sign gets the lines that were compared with the
 // digest, and the forms only when all lines are those of it.
-func (v *visit) linesAndForms(out *batchView, b disbursements.Batch, roster disbursement.Roster, names namer) (err error) {
+func (v *visit) linesAndForms(out *batchView, b disbursements.Batch, roster disbursement.Roster, paused []disbursements.PausedAccount, names namer) (err error) {
 	first, _ := strconv.Atoi(v.Query(fromPosition)) // another text is the beginning
 	first = max(first, 1)
 	cases := v.Query(onlyCases) != ""
@@ -292,7 +318,7 @@ func (v *visit) linesAndForms(out *batchView, b disbursements.Batch, roster disb
 		return err
 	}
 	v.lines(out, b, first, cases, shown)
-	return v.forms(out, b, offered, names)
+	return v.forms(out, b, offered, paused, names)
 }
 
 // lines shows a page of lines from a number on, and one more if there is a next page, to those who may see them.

@@ -49,7 +49,7 @@ type Config struct {
 // Disbursements are the pages. Safe for concurrent use.
 type Disbursements struct {
 	cfg     Config
-	uploads chan struct{} // has one entry for each file that is read
+	uploads *uploads
 }
 
 // New makes the pages.
@@ -58,7 +58,7 @@ func New(cfg Config) (*Disbursements, error) {
 		return nil, errors.New("disbursements: every field of the configuration is required")
 	}
 	cfg.URL = strings.TrimSuffix(cfg.URL, "/")
-	return &Disbursements{cfg, make(chan struct{}, uploadsAtOnce)}, nil
+	return &Disbursements{cfg, newUploads()}, nil
 }
 
 // Roots of the addresses.
@@ -99,6 +99,7 @@ func (d *Disbursements) Part() staff.Part {
 		route(http.MethodGet, rootBatches+"/{batch}", identity.MaySeeBatches, (*visit).showBatch),
 		route(http.MethodPost, rootBatches+"/{batch}/hold", identity.MayManageBatches, (*visit).hold),
 		route(http.MethodPost, rootBatches+"/{batch}/stop", identity.MayManageBatches, (*visit).stop),
+		route(http.MethodPost, rootBatches+"/{batch}/accounts/{account}/try", identity.MayManageBatches, (*visit).tryAccount),
 		route(http.MethodPost, rootBatches+"/{batch}/recall", identity.MayPrepareBatches, (*visit).recall),
 		route(http.MethodGet, rootBatches+"/{batch}/lines/{line}", identity.MaySeeLines, (*visit).showLine),
 		route(http.MethodPost, rootBatches+"/{batch}/lines/{line}/settle/begin", identity.MayManageBatches, (*visit).beginSettle),

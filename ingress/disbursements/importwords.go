@@ -14,15 +14,15 @@ import (
 // importWords are the texts of the import of a file, and of what it found, in one language. A field's comment says what the verbs
 // of package fmt in its text stand for.
 type importWords struct {
-	Title, Intro, RefHint, DateHint, File, FileHint, Send, Template string
-	Busy, NoFile, NoRef, NoDate, NoCurrency, NoAccounts, NoAnswer   string
-	TooLarge                                                        string // megabytes
-	Refused                                                         string // number of faults
-	Faults, Where, WholeFile, Cell, Happened                        string
-	RowColumn                                                       string // row, column
-	OnlyRow                                                         string // row
-	AtRow                                                           string // row of the file, line_ref
-	NotMaker, Missing, FoundTitle, FoundText, NoWarnings            string
+	Title, Intro, RefHint, DateHint, File, FileHint, Send, Template        string
+	Busy, TooSlow, NoFile, NoRef, NoDate, NoCurrency, NoAccounts, NoAnswer string
+	TooLarge                                                               string // megabytes
+	Refused                                                                string // number of faults
+	Faults, Where, WholeFile, Cell, Happened                               string
+	RowColumn                                                              string // row, column
+	OnlyRow                                                                string // row
+	AtRow                                                                  string // row of the file, line_ref
+	NotMaker, Missing, FoundTitle, FoundText, NoWarnings                   string
 	// With… are batch_ref, revision, date, the sum of the earlier batch, and that of this one.
 	WithRevision, WithLast, Same                string
 	Differences, Warnings, Kind, HowMany, Which string
@@ -39,8 +39,9 @@ var frenchImport = importWords{
 	Intro:   "Le fichier est pris en entier ou refusé en entier. Toutes les erreurs sont affichées à la fois. S’il n’en a aucune, il devient un brouillon que vous relisez avant de le sceller. Rien n’est payé avant les approbations.",
 	RefHint: "Votre référence du lot, comme «\u00a0salaires-2026-12\u00a0». Un nouvel import avec la même référence est la révision suivante.", DateHint: "La date de paiement du lot.",
 	File: "Fichier", FileHint: "CSV ou classeur XLSX, 24 Mo au plus, 100\u00a0000 lignes au plus.", Send: "Importer", Template: "Modèle vide",
-	Busy:   "D’autres fichiers sont en cours de lecture. Rien n’est importé\u00a0: recommencez dans une minute.",
-	NoFile: "Fichier\u00a0: choisissez un fichier CSV ou XLSX qui n’est pas vide.", NoRef: "Référence\u00a0: donnez de 1 à 140 caractères sans accent.", NoDate: "Date de paiement\u00a0: donnez une date comme 2026-12-20.",
+	Busy:    "D’autres fichiers sont en cours de lecture. Rien n’est importé\u00a0: recommencez dans une minute.",
+	TooSlow: "Fichier\u00a0: il arrive trop lentement, rien n’est importé. Vérifiez la connexion, puis recommencez.",
+	NoFile:  "Fichier\u00a0: choisissez un fichier CSV ou XLSX qui n’est pas vide.", NoRef: "Référence\u00a0: donnez de 1 à 140 caractères sans accent.", NoDate: "Date de paiement\u00a0: donnez une date comme 2026-12-20.",
 	NoCurrency: "Devise\u00a0: donnez un code comme XAF.", NoAccounts: "Mode\u00a0: votre administration n’a pas de compte de paiement dans ce mode. Prévenez l’exploitation.",
 	NoAnswer: "Le service n’a pas répondu à temps. Rien ne peut être payé\u00a0: s’il reste un brouillon, il prend fin sous sept jours, ou vous l’abandonnez. Recommencez dans une minute.",
 	TooLarge: "Fichier\u00a0: il dépasse %d Mo. Partagez-le en plusieurs lots.", Refused: "Le fichier est refusé, rien n’est importé. Nombre d’erreurs\u00a0: %d.",
@@ -48,7 +49,7 @@ var frenchImport = importWords{
 	AtRow:    "Ligne %d du fichier, référence %s\u00a0: ",
 	NotMaker: "Seule la personne qui a préparé le lot le scelle.", Missing: "Ce que l’import a relevé n’a pas pu être lu. Rechargez la page.",
 	Incomplete: "L’import n’est pas terminé, ou s’est arrêté avant la fin\u00a0: il peut manquer des lignes, et rien n’a été comparé aux lots précédents. Un brouillon dans cet état ne se scelle pas\u00a0: abandonnez-le et importez-le de nouveau.",
-	FoundTitle: "Ce que l’import a relevé", FoundText: "Cette partie aide à relire. Elle n’est pas signée\u00a0: votre clé d’accès signe le lot et ses lignes, pas ces remarques.",
+	FoundTitle: "Ce que l’import a relevé", FoundText: "Cette partie aide à relire. Elle n’est pas signée\u00a0: votre clé d’accès signe le lot et ses lignes, pas ces remarques. Après un changement des clés du service, des bénéficiaires déjà payés peuvent paraître nouveaux.",
 	NoWarnings:   "Aucun avertissement.",
 	WithRevision: "Comparé à la dernière révision (%s, révision %d, du %s)\u00a0: total %s, maintenant %s.", WithLast: "Comparé au dernier lot (%s, révision %d, du %s)\u00a0: total %s, maintenant %s.",
 	Same: "Rien ne diffère.", Differences: "Différences", Warnings: "Avertissements", Kind: "Nature", HowMany: "Nombre", Which: "Références de lignes",
@@ -78,8 +79,9 @@ var englishImport = importWords{
 	Intro:   "The file is taken as a whole or refused as a whole. All faults are shown at once. Without any it becomes a draft, which you look at before you seal it. Nothing is paid before the approvals.",
 	RefHint: "Your reference of the batch, such as \"salaries-2026-12\". A new import with the same reference is the next revision.", DateHint: "The payment date of the batch.",
 	File: "File", FileHint: "CSV or an XLSX workbook, at most 24 MB and 100,000 lines.", Send: "Import", Template: "Empty template",
-	Busy:   "Other files are being read. Nothing is imported: try again in a minute.",
-	NoFile: "File: choose a CSV or XLSX file that is not empty.", NoRef: "Reference: give 1 to 140 characters without accents.", NoDate: "Payment date: give a date such as 2026-12-20.",
+	Busy:    "Other files are being read. Nothing is imported: try again in a minute.",
+	TooSlow: "File: it arrives too slowly, nothing is imported. Check the connection, then try again.",
+	NoFile:  "File: choose a CSV or XLSX file that is not empty.", NoRef: "Reference: give 1 to 140 characters without accents.", NoDate: "Payment date: give a date such as 2026-12-20.",
 	NoCurrency: "Currency: give a code such as XAF.", NoAccounts: "Mode: your administration has no payout account in this mode. Tell whoever runs the service.",
 	NoAnswer: "The service did not answer in time. Nothing can be paid: a draft that is left ends within seven days, or you discard it. Try again in a minute.",
 	TooLarge: "File: it is larger than %d MB. Split it into several batches.", Refused: "The file is refused, and nothing is imported. Number of faults: %d.",
@@ -87,7 +89,7 @@ var englishImport = importWords{
 	AtRow:    "Row %d of the file, reference %s: ",
 	NotMaker: "Only the person who prepared the batch seals it.", Missing: "What the import found could not be read. Load the page again.",
 	Incomplete: "The import is not over, or stopped before its end: lines may be missing, and nothing was compared with earlier batches. Such a draft cannot be sealed: discard it and import it again.",
-	FoundTitle: "What the import found", FoundText: "This part helps to look at the batch. It is not signed: your passkey signs the batch and its lines, not these remarks.",
+	FoundTitle: "What the import found", FoundText: "This part helps to look at the batch. It is not signed: your passkey signs the batch and its lines, not these remarks. After a change of the service’s keys, payees who were paid before may look new.",
 	NoWarnings:   "No warnings.",
 	WithRevision: "Compared with the last revision (%s, revision %d, of %s): total %s, now %s.", WithLast: "Compared with the last batch (%s, revision %d, of %s): total %s, now %s.",
 	Same: "Nothing differs.", Differences: "Differences", Warnings: "Warnings", Kind: "Kind", HowMany: "Number", Which: "Line references",

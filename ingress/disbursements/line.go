@@ -14,7 +14,6 @@ import (
 	"quittance/disbursement/digest"
 	"quittance/disbursement/paper"
 	"quittance/ingress/staff"
-	"quittance/internal/commands"
 	"quittance/internal/disbursements"
 	"quittance/internal/identity"
 	"quittance/internal/operation"
@@ -362,7 +361,7 @@ func (v *visit) dropSettle() {
 	if err == nil {
 		err = v.Note(operation.Entry{Action: "batch.drop_first", Subject: b.ID, AgencyID: v.agency(), Detail: map[string]any{"kind": string(disbursements.SignSettle), "line": l.Position + 1}})
 	}
-	v.afterLine(b, l.Line, "dropped", err)
+	v.answered(err, "dropped", linePath(b, l.Position), v.writeLine)
 }
 
 // actsOnLine are the commands about a line that one person sends without a passkey.
@@ -384,22 +383,5 @@ func (v *visit) actOnLine(name string, of func(person string, position int) disb
 	if err == nil {
 		err = v.carryOut(b, of(v.Acting.Person.ID, l.Position))
 	}
-	v.afterLine(b, l.Line, name, err)
-}
-
-// afterLine answers a form about a line.
-func (v *visit) afterLine(b disbursements.Batch, l disbursement.Line, done string, err error) {
-	var said saidError
-	switch {
-	case errors.Is(err, disbursements.ErrUnknown):
-		v.Unknown()
-	case err == nil:
-		v.See(linePath(b, l.Position), "done", done)
-	case errors.As(err, &said):
-		v.writeLine(http.StatusConflict, string(said))
-	case errors.Is(err, commands.ErrUnavailable):
-		v.writeLine(http.StatusServiceUnavailable, v.w.NoAnswer)
-	default:
-		v.Failed("sending a command about a line", err)
-	}
+	v.answered(err, name, linePath(b, l.Position), v.writeLine)
 }

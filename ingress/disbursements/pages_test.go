@@ -90,6 +90,9 @@ func TestAnAgencyApprovesABatch(t *testing.T) {
 	backoffice.Want(t, reader, http.StatusOK, "Ama (M-1)", "quittance batches show dsb_1", "60", "Vos rôles ne donnent pas accès aux lignes", "disbursement.events")
 	backoffice.Lacks(t, reader, "PAYEE", "1234", "/approve", "/hold")
 	page := w.Browsers["Ben"].Get(path)
+	if text := page.Body.String(); strings.Index(text, "Scellé le") < strings.Index(text, "Ce que personne ne signe") || !strings.Contains(text, "Ce que personne ne signe") {
+		t.Error("what nobody signs stands among what is signed")
+	}
 	backoffice.Want(t, page, http.StatusOK, "PAYEE 000000", "PAYEE 000049", "•••• 1234", "from=51", inFours(b.Digest.String()), "Ben (M-2)", "Cleo (M-3)", "il en manque 1", "N’a pas approuvé", path+"/approve", "<noscript>")
 	backoffice.Lacks(t, page, "PAYEE 000050", "24206000", `id="differs"`)
 	backoffice.Want(t, w.Browsers["Rita"].Get(path+"?from=x"), http.StatusOK, "Ama (M-1)")
@@ -620,12 +623,57 @@ func TestWorkHasBatches(t *testing.T) {
 	}
 	w.Press(t, "Ben", one+"/lines/2", "agency/batches/dsb_1/lines/2/settle", "outcome", "paid", "reference", "a letter")
 	backoffice.Want(t, w.Browsers["Ben"].Get("/work"), http.StatusOK, "vos signatures en attente", one+"/lines/2", "Décision sur une ligne", "Ligne 2 du lot dsb_1")
+	// The operator contradicts itself about another attempt: what Ben signed is of the line as it was, and nobody can add to it.
+	kept, err := w.Batches.Lines(t.Context(), "dsb_1", disbursements.LineQuery{From: 1, Size: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := kept[0]
+	changed.Doubt++
+	storeLine(t, w, changed)
+	backoffice.Lacks(t, w.Browsers["Ben"].Get("/work"), "Décision sur une ligne")
+	storeLine(t, w, kept[0])
 	w.Press(t, "Cleo", one+"/lines/2", "agency/batches/dsb_1/lines/2/settle")
 	for _, name := range []string{"Ama", "Ben", "Cleo"} {
 		backoffice.Lacks(t, w.Browsers[name].Get("/work"), one)
 	}
 	w.Press(t, "Ben", approvals.PeoplePath, approvals.Propose, "kind", "people", "person", w.IDs["Cleo"], "roles", "chief, director")
 	backoffice.Want(t, w.Browsers["Ama"].Get("/work"), http.StatusOK, "Changement de signataires")
+}
+
+// An operator refuses the settings of an account: the pages of the batch and of what waits say so, and a person of the agency has it
+// tried again. Readers and the maker's page have no such button, and another agency sees nothing.
+func TestAClosedAccountIsTriedByAPerson(t *testing.T) {
+	t.Parallel()
+	w := approvals.New(t)
+	w.Agency(t)
+	w.Sealed(t, "dsb_1", 2)
+	const path = "/agency/batches/dsb_1"
+	w.Press(t, "Ben", path, "agency/batches/dsb_1/approve")
+	w.Press(t, "Cleo", path, "agency/batches/dsb_1/release")
+	await.Until(t, "two sent lines", func() bool { return w.Batch(t, "dsb_1").Lines.Sent.Count == 2 })
+	account := w.Batch(t, "dsb_1").Accounts[0].Code
+	try := path + "/accounts/" + account + "/try"
+	backoffice.Lacks(t, w.Browsers["Ben"].Get(path), try, "est fermé")
+	backoffice.Want(t, w.Browsers["Ben"].Post(try, nil), http.StatusConflict, "il n’est pas fermé")
+	w.Shows(t, w.Installation.OK(processor.SenderDisburse, "dsb_1", disbursement.Word{Attempt: 1, Try: 1, Source: disbursement.FromRequest, Kind: disbursement.WordClosed, Absent: true, Code: "ROUTER115"}))
+	backoffice.Want(t, w.Browsers["Ben"].Get(path), http.StatusOK, "Le compte "+account+" est fermé", "ROUTER115", try, "Compte fermé\u00a0: "+account)
+	backoffice.Lacks(t, w.Browsers["Rita"].Get(path), try)
+	for _, name := range []string{"Ama", "Ben", "Cleo"} {
+		backoffice.Want(t, w.Browsers[name].Get("/work"), http.StatusOK, "Compte fermé\u00a0: "+account, path)
+	}
+	backoffice.Lacks(t, w.Browsers["Zoe"].Get("/work"), "Compte fermé")
+	backoffice.Want(t, w.Browsers["Rita"].Post(try, nil), http.StatusForbidden)
+	backoffice.Want(t, w.Browsers["Zoe"].Post(try, nil), http.StatusNotFound)
+	backoffice.Want(t, w.Browsers["Ben"].Post(path+"/accounts/none/try", nil), http.StatusConflict, "le lot ne l’a pas")
+	backoffice.Want(t, w.Browsers["Ben"].Post(try, nil), http.StatusSeeOther)
+	await.Until(t, "the line is sent again", func() bool { return w.Batch(t, "dsb_1").Lines.Sent.Count == 2 })
+	backoffice.Lacks(t, w.Browsers["Ben"].Get("/work"), "Compte fermé")
+	backoffice.Want(t, w.Browsers["Ben"].Get(path), http.StatusOK, "ne paie plus", "Le compte est essayé de nouveau")
+	var rows int
+	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FROM audit WHERE action = 'batch.try_account' AND subject = 'dsb_1' AND detail ->> 'account' = $1`, account).Scan(&rows); err != nil || rows != 1 {
+		t.Errorf("the audit table has %d rows, want 1: %v", rows, err)
+	}
 }
 
 // swapAccount has the row of a line name the other payout account of the batch.
@@ -635,11 +683,18 @@ func swapAccount(t *testing.T, w *approvals.World, position int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := batches.FromLine(list[0])
-	r.Account, r.Sealed = 1-r.Account, nil
+	list[0].Account = 1 - list[0].Account
+	storeLine(t, w, list[0])
+}
+
+// storeLine has the row of a line be another one.
+func storeLine(t *testing.T, w *approvals.World, l disbursement.Line) {
+	t.Helper()
+	r := batches.FromLine(l)
+	r.Sealed = nil
 	snapshot, err := w.Codec.Encode(&r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Exec(t, `UPDATE disbursement_lines SET snapshot = $1 WHERE position = $2`, snapshot, position)
+	w.Exec(t, `UPDATE disbursement_lines SET snapshot = $1 WHERE batch = $2 AND position = $3`, snapshot, l.Batch, l.Position)
 }

@@ -90,7 +90,7 @@ func (v *visit) offered(b disbursements.Batch, roster disbursement.Roster) []ste
 }
 
 // forms adds what the person may do, with the steps that are offered.
-func (v *visit) forms(out *batchView, b disbursements.Batch, offered []step, names namer) error {
+func (v *visit) forms(out *batchView, b disbursements.Batch, offered []step, paused []disbursements.PausedAccount, names namer) error {
 	w, path := v.w, rootBatches+"/"+b.ID
 	for _, s := range offered {
 		x := w.Sign[string(s.verdict)]
@@ -129,6 +129,13 @@ func (v *visit) forms(out *batchView, b disbursements.Batch, offered []step, nam
 	manages := v.may(identity.MayManageBatches)
 	act("hold", "bad", manages && !b.Held() && b.Status.Live() && b.Status != disbursement.StatusDraft, true)
 	act("recall", "bad", v.may(identity.MayPrepareBatches) && unreleased && b.Maker == v.Acting.Person.ID, false)
+	for _, a := range paused {
+		if x := w.Acts["try"]; manages && a.Closed && b.Status == disbursement.StatusReleasing {
+			out.Acts = append(out.Acts, actForm{
+				Name: "try-" + a.Code, Title: fmt.Sprintf(x.Title, a.Code), Text: x.Text, URL: v.URL(path + "/accounts/" + a.Code + "/try"), Label: x.Send,
+			})
+		}
+	}
 	act("stop", "bad", manages && b.Status == disbursement.StatusReleasing && !b.Stopped, false)
 	return nil
 }
@@ -341,6 +348,13 @@ func (v *visit) stop() {
 	})
 }
 
+// tryAccount is POST /agency/batches/{batch}/accounts/{account}/try.
+func (v *visit) tryAccount() {
+	v.act("try", func(disbursements.Batch) (disbursement.Action, string) {
+		return disbursement.TryAccount{By: v.Acting.Person.ID, Account: v.Param("account")}, ""
+	})
+}
+
 // recall is POST /agency/batches/{batch}/recall.
 func (v *visit) recall() {
 	v.act("recall", func(disbursements.Batch) (disbursement.Action, string) {
@@ -360,18 +374,26 @@ func (v *visit) act(name string, of func(disbursements.Batch) (disbursement.Acti
 		v.writeBatch(http.StatusUnprocessableEntity, b, fieldReason, fault)
 		return
 	}
-	err := v.carryOut(b, do)
-	var said saidError
-	switch {
-	case err == nil:
-		v.See(rootBatches+"/"+b.ID, "done", name)
-	case errors.As(err, &said):
+	v.answered(v.carryOut(b, do), name, rootBatches+"/"+b.ID, func(status int, fault string) {
 		if now, failed := v.read(b.ID); failed == nil {
 			b = now
 		}
-		v.writeBatch(http.StatusConflict, b, "", string(said))
+		v.writeBatch(status, b, "", fault)
+	})
+}
+
+// answered answers a form that the session has sent: with the page at path, or again with what is wrong.
+func (v *visit) answered(err error, done, path string, again func(status int, fault string)) {
+	var said saidError
+	switch {
+	case err == nil:
+		v.See(path, "done", done)
+	case errors.Is(err, disbursements.ErrUnknown):
+		v.Unknown()
+	case errors.As(err, &said):
+		again(http.StatusConflict, string(said))
 	case errors.Is(err, commands.ErrUnavailable):
-		v.writeBatch(http.StatusServiceUnavailable, b, "", v.w.NoAnswer)
+		again(http.StatusServiceUnavailable, v.w.NoAnswer)
 	default:
 		v.Failed("sending a command about a batch", err)
 	}

@@ -8,7 +8,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -34,11 +36,13 @@ const (
 	maxUpload = 24 << 20
 	// maxUploadField is the longest other field.
 	maxUploadField = 1 << 10
-	// uploadsAtOnce is how many files a process reads at the same time: each may take some 200 MB of memory, and the unit has
-	// 768 (cmd/internal/systemd).
-	uploadsAtOnce = 2
-	// uploadPatience bounds the reading of a file, importPatience the answer.
-	uploadPatience, importPatience = 2 * time.Minute, 5 * time.Minute
+	// readAtOnce is how many files a process reads at the same time: each may take some 200 MB of memory, and the unit has 768
+	// (cmd/internal/systemd). receivedAtOnce is how many it receives, one of each agency: a slow one keeps nobody else waiting.
+	readAtOnce, receivedAtOnce = 2, 8
+	// uploadPatience bounds the receiving of a file, readPatience the wait until it is read, importPatience the answer.
+	uploadPatience, readPatience, importPatience = 2 * time.Minute, 30 * time.Second, 5 * time.Minute
+	// A file that comes more slowly than slowest, in bytes a second, is cut after uploadGrace.
+	slowest, uploadGrace = 16 << 10, 10 * time.Second
 	// faultsShown is how many faults of a file the page has; all are counted.
 	faultsShown = 200
 )
@@ -107,22 +111,22 @@ func (v *visit) writeImport(status int, typed url.Values, file *lines.File, fiel
 // importFile is POST /agency/batches/import: the batch stays a draft, which its maker looks at and seals.
 func (v *visit) importFile() {
 	t := importTexts.In(v.Lang)
-	select {
-	case v.d.uploads <- struct{}{}:
-		defer func() { <-v.d.uploads }()
-	default:
+	done, ok := v.d.uploads.begin(v.agency())
+	if !ok {
 		v.RetryAfter(time.Minute)
 		v.writeImport(http.StatusTooManyRequests, nil, nil, "", t.Busy)
 		return
 	}
-	slow := http.NewResponseController(v.W)
-	_ = slow.SetReadDeadline(time.Now().Add(uploadPatience)) // a recorder of tests has no deadlines
-	_ = slow.SetWriteDeadline(time.Now().Add(importPatience))
+	defer done()
+	_ = http.NewResponseController(v.W).SetWriteDeadline(time.Now().Add(importPatience)) // a recorder of tests has no deadlines
 	form, file, err := v.readUpload()
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
 		v.writeImport(http.StatusRequestEntityTooLarge, form, nil, fieldFile, fmt.Sprintf(t.TooLarge, maxUpload>>20))
+		return
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		v.writeImport(http.StatusRequestTimeout, form, nil, fieldFile, t.TooSlow)
 		return
 	case err != nil || len(file) == 0:
 		v.writeImport(http.StatusUnprocessableEntity, form, nil, fieldFile, t.NoFile)
@@ -136,7 +140,14 @@ func (v *visit) importFile() {
 		v.writeImport(http.StatusUnprocessableEntity, form, nil, field, fault)
 		return
 	}
+	release, ok := v.d.uploads.read(v.Context())
+	if !ok {
+		v.RetryAfter(time.Minute)
+		v.writeImport(http.StatusTooManyRequests, form, nil, "", t.Busy)
+		return
+	}
 	made, err := v.d.cfg.Importer.Import(v.Context(), q)
+	release()
 	var refused *disbursements.RefusedError
 	switch {
 	case errors.Is(err, disbursements.ErrFile):
@@ -172,9 +183,64 @@ func (v *visit) importFile() {
 	v.See(rootBatches+"/"+b.ID, "done", "import")
 }
 
+// uploads bounds the files in memory. Safe for concurrent use.
+type uploads struct {
+	mu       sync.Mutex
+	agencies map[string]bool // that send a file
+	reading  chan struct{}   // has one entry for each file that is read
+}
+
+func newUploads() *uploads {
+	return &uploads{agencies: map[string]bool{}, reading: make(chan struct{}, readAtOnce)}
+}
+
+// begin takes the place of an agency for the receiving of a file and its reading; false if the agency or too many others send one.
+func (u *uploads) begin(agency string) (done func(), ok bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.agencies[agency] || len(u.agencies) >= receivedAtOnce {
+		return nil, false
+	}
+	u.agencies[agency] = true
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		delete(u.agencies, agency)
+	}, true
+}
+
+// read waits for a place to read a file that is received.
+func (u *uploads) read(ctx context.Context) (release func(), ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	select {
+	case u.reading <- struct{}{}:
+		return func() { <-u.reading }, true
+	case <-ctx.Done():
+		return nil, false
+	}
+}
+
+// steady is a body that must come at slowest or faster, in uploadPatience at most.
+type steady struct {
+	io.ReadCloser
+	connection *http.ResponseController
+	begun      time.Time
+	received   int64
+}
+
+func (s *steady) Read(p []byte) (n int, err error) {
+	within := min(uploadGrace+time.Duration(s.received)*time.Second/slowest, uploadPatience)
+	_ = s.connection.SetReadDeadline(s.begun.Add(within)) // a recorder of tests has no deadlines
+	n, err = s.ReadCloser.Read(p)
+	s.received += int64(n)
+	return n, err
+}
+
 // readUpload reads the form. The file is in memory only.
 func (v *visit) readUpload() (form url.Values, file []byte, err error) {
 	form = url.Values{}
+	v.R.Body = &steady{v.R.Body, http.NewResponseController(v.W), time.Now(), 0}
 	parts, err := v.R.MultipartReader()
 	if err != nil {
 		return form, nil, err

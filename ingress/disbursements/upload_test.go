@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
@@ -147,4 +148,29 @@ func TestAnotherPreparerDoesNotSeal(t *testing.T) {
 		t.Errorf("the draft is %s", b.Status)
 	}
 	backoffice.Want(t, w.Browsers["Ama"].Post(page+"/discard", nil), http.StatusSeeOther)
+}
+
+// Two files that came slowly closed imports for all agencies for two minutes. The place to read is taken when a file is there, and an
+// agency sends one at a time.
+func TestSlowFilesCloseImportsForNobodyElse(t *testing.T) {
+	t.Parallel()
+	w := approvals.New(t)
+	w.Agency(t)
+	form := url.Values{"mode": {"test"}, "batch_ref": {"salaries-11"}, "date": {w.Now().Format(time.DateOnly)}, "currency": {"XAF"}}
+	file := lineRows("a1,Ngoma Jean,1500,242066000001")
+	ama, zoe := w.Browsers["Ama"], w.Browsers["Zoe"]
+	begun, end := make(chan struct{}), make(chan struct{})
+	slow := make(chan *httptest.ResponseRecorder, 1)
+	go func() { slow <- ama.SlowUpload(importPath, form, file, end, func() { close(begun) }) }()
+	<-begun
+	backoffice.Want(t, ama.Upload(importPath, form, file), http.StatusTooManyRequests, "en cours de lecture")
+	if a := zoe.Upload(importPath, form, file); a.Code == http.StatusTooManyRequests {
+		t.Errorf("another agency waits for it: %d\n%.2000s", a.Code, a.Body)
+	}
+	close(end)
+	if a := <-slow; a.Code != http.StatusSeeOther {
+		t.Errorf("the slow file: %d\n%.2000s", a.Code, a.Body)
+	}
+	form.Set("batch_ref", "salaries-12")
+	imported(t, ama, form, lineRows("a2,Ngoma Jean,1500,242066000001"))
 }

@@ -13,7 +13,7 @@ type words struct {
 	Opened, Ref, Date, Count, Sum, Largest, Held, Colon, Unknown, Service string
 	Revision                                                              string // number
 	RevisionLabel, Maker, Waiver, SealedAt, ApproveUntil, PayUntil        string
-	Digest, ID, WhatIsSigned, Accounts, Account, Totals                   string
+	Digest, ID, WhatIsSigned, NotSigned, Accounts, Account, Totals        string
 	BatchTitle                                                            string // batch_ref, revision
 	Reason, ReasonHint, NoReason, HeldBy, Since                           string
 	Level                                                                 string // number, given, needed, role
@@ -48,6 +48,8 @@ type words struct {
 	CasesOf                                                       string // number
 	OnlyCases, AllLines, NoCases                                  string
 	Reported                                                      string // amount
+	AccountPaused, AccountClosed                                  string // account, the operator's code, time
+	ClosedAccount                                                 string // account
 
 	PeopleTitle, PeopleIntro, Roster, RosterEmpty, Roles, NoRoles, Delegation, Passkeys, InForce string
 	Revoked, CountsFrom                                                                          string // time
@@ -96,7 +98,7 @@ var french = words{ //nolint:gosec // texts, no credential
 	Mode:   "Mode", Live: "Réel", Test: "Test", Status: "État", AnyStatus: "Tous les états", Holding: "Suspension", HeldOrNot: "Suspendus ou non", OnlyHeld: "Suspendus seulement",
 	Opened: "Ouvert le", Ref: "Référence", Date: "Date de paiement", Count: "Lignes", Sum: "Montant total", Largest: "Ligne la plus élevée", Held: "Suspendu", Colon: "\u00a0: ", Unknown: "personne inconnue", Service: "le service",
 	Revision: "révision %d", RevisionLabel: "Révision", Maker: "Préparé par", Waiver: "Noms non vérifiés, motif", SealedAt: "Scellé le", ApproveUntil: "À approuver avant le", PayUntil: "Dernier jour de paiement",
-	Digest: "Empreinte", ID: "Identifiant", WhatIsSigned: "Ce qui est approuvé", Accounts: "Comptes de paiement", Account: "Compte", Totals: "Lignes par état",
+	Digest: "Empreinte", ID: "Identifiant", WhatIsSigned: "Ce qui est approuvé", NotSigned: "Ce que personne ne signe", Accounts: "Comptes de paiement", Account: "Compte", Totals: "Lignes par état",
 	BatchTitle: "Lot %s, révision %d",
 	Reason:     "Motif", ReasonHint: "De 1 à 140 caractères. Le motif reste dans l’historique du lot.", NoReason: "Indiquez le motif, en 140 caractères au plus.", HeldBy: "Suspendu par", Since: "Depuis le",
 	Level: "Niveau %d\u00a0: %d approbation sur %d, rôle %s", Missing: "il en manque %d", StandsFor: "à la place de %s", HasApproved: "A approuvé le %s",
@@ -161,7 +163,11 @@ var french = words{ //nolint:gosec // texts, no credential
 		"settle_refused": {"Aucun argent n’est parti", "Aucune tentative ne peut plus payer cette ligne\u00a0: une personne peut alors la faire payer de nouveau. Si l’opérateur paie malgré tout, le bénéficiaire reçoit deux fois. Deux personnes signent\u00a0; votre signature attendra la seconde pendant sept jours.", "Signer «\u00a0non payée\u00a0» avec une clé d’accès"},
 		"resume":         {"Lever la suspension", "Deux personnes de la liste des signataires signent la reprise. Votre signature attendra la seconde pendant sept jours.", "Signer la reprise avec une clé d’accès"},
 	},
+	AccountPaused: "Le compte %s ne paie plus\u00a0: l’opérateur indique que la provision manque, ou refuse tout (code %s, depuis le %s). Une ligne est présentée toutes les 15 minutes.",
+	AccountClosed: "Le compte %s est fermé\u00a0: l’opérateur refuse ses paramètres, par exemple un code PIN erroné ou des clés révoquées (code %s, depuis le %s). Aucune ligne n’est présentée tant qu’une personne ne le demande pas.",
+	ClosedAccount: "Compte fermé\u00a0: %s",
 	Acts: map[string]actWords{
+		"try":    {"Essayer de nouveau le compte %s", "La prochaine ligne est présentée à l’opérateur. Faites d’abord rétablir le compte\u00a0: les opérateurs bloquent un compte après quelques codes PIN erronés.", "Essayer de nouveau"},
 		"hold":   {"Suspendre", "Plus aucune ligne n’est envoyée jusqu’à ce que deux personnes lèvent la suspension. Les lignes déjà envoyées peuvent encore être payées.", "Suspendre"},
 		"recall": {"Rappeler le lot", "Le lot prend fin sans aucun paiement. Vous pouvez l’importer de nouveau, corrigé.", "Rappeler"},
 		"stop":   {"Arrêter pour de bon", "Les lignes qui ne sont pas encore envoyées sont annulées. Celles qui sont envoyées suivent leur cours.", "Arrêter"},
@@ -190,17 +196,19 @@ var french = words{ //nolint:gosec // texts, no credential
 		"batch.stopped": "Lot arrêté", "batch.overdue": "Dernier jour de paiement passé", "batch.done": "Lot terminé", "lines.added": "Lignes ajoutées", "lines.sent": "Lignes envoyées", "lines.resent": "Lignes renvoyées, même tentative",
 		"lines.enquired": "Lignes demandées à l’opérateur", "lines.cancelled": "Lignes annulées", "line.paid": "Ligne payée", "line.refused": "Ligne refusée", "line.unsent": "Ligne de nouveau à payer", "line.returned": "Ligne retournée",
 		"line.partly_returned": "Retour d’une partie", "line.retried": "Nouvel essai", "line.proven": "Refus prouvé", "line.corrected": "Ligne corrigée", "line.settled": "Ligne décidée par deux personnes", "case.opened": "Cas ouvert", "case.acknowledged": "Cas noté",
+		"account.paused": "Compte en pause", "account.open": "Le compte paie de nouveau", "account.reopened": "Le compte est essayé de nouveau",
 	},
 	Done: map[string]string{
 		"import": "Le fichier est importé. Relisez le brouillon, puis scellez-le ou abandonnez-le.", "seal": "Le lot est scellé. Il attend les approbations.", "discard": "Le brouillon est abandonné.",
 		"approve": "Votre approbation est enregistrée.", "reject": "Le lot est rejeté.", "release": "Le lot est mis en paiement.", "resume": "La suspension est levée.", "resume_first": "Votre signature est enregistrée. Une autre personne doit signer.",
-		"hold": "Le lot est suspendu.", "recall": "Le lot est rappelé.", "stop": "Le lot est arrêté.", "proposed": "Votre proposition est signée. Une autre personne doit la signer.", "changed": "Le changement est enregistré. Il s’applique dans 24 heures.", "dropped": "La proposition est abandonnée.", "settle_first": "Votre signature est enregistrée. Une autre personne doit signer.", "settle": "La décision est appliquée.", "retry": "La ligne est de nouveau à payer. Elle est envoyée dès que le lot et son compte paient.", "cancel": "La ligne est annulée.", "acknowledge": "Le cas est noté.", "revoked": "Le signataire est retiré.",
+		"try": "Le compte sera essayé avec la prochaine ligne.", "hold": "Le lot est suspendu.", "recall": "Le lot est rappelé.", "stop": "Le lot est arrêté.", "proposed": "Votre proposition est signée. Une autre personne doit la signer.", "changed": "Le changement est enregistré. Il s’applique dans 24 heures.", "dropped": "La proposition est abandonnée.", "settle_first": "Votre signature est enregistrée. Une autre personne doit signer.", "settle": "La décision est appliquée.", "retry": "La ligne est de nouveau à payer. Elle est envoyée dès que le lot et son compte paient.", "cancel": "La ligne est annulée.", "acknowledge": "Le cas est noté.", "revoked": "Le signataire est retiré.",
 	},
 	Differences: map[string]string{"digest": "l’empreinte", "root": "le contenu des lignes", "count": "le nombre de lignes", "sum": "les montants", "lines": "une ligne illisible", "approvals": "les approbations", "status": "l’état d’une ligne ou du lot"},
 	Proposals:   map[string]string{"people": "Changement de signataires proposé", "policy": "Règles proposées"},
 	NameChecks:  map[string]string{"off": "aucune", "new": "nouveaux bénéficiaires", "all": "tous les bénéficiaires"},
 	Releases:    map[string]string{"manual": "par une personne, avec sa clé d’accès", "on_date": "à la date de paiement"},
 	Refusals: map[string]string{
+		"account.not_found": "Compte\u00a0: le lot ne l’a pas. Rechargez la page.", "account.not_closed": "Compte\u00a0: il n’est pas fermé, ses lignes sont présentées d’elles-mêmes.",
 		"disbursement.malformed": "Motif\u00a0: indiquez un motif.", "batch.not_found": "Lot\u00a0: il n’existe pas dans votre administration et ce mode.",
 		"batch.status": "Lot\u00a0: son état ne permet plus cette opération. Rechargez la page.", "batch.held": "Lot\u00a0: il est suspendu. La page en donne le motif\u00a0; deux personnes lèvent la suspension.",
 		"batch.not_held": "Lot\u00a0: il n’est pas suspendu.", "registry.stale": "Configuration\u00a0: ce serveur n’a pas encore la dernière. Recommencez dans une minute.",
@@ -240,7 +248,7 @@ var english = words{
 	Mode:   "Mode", Live: "Live", Test: "Test", Status: "Status", AnyStatus: "Any status", Holding: "Hold", HeldOrNot: "Held or not", OnlyHeld: "Held only",
 	Opened: "Opened", Ref: "Reference", Date: "Payment date", Count: "Lines", Sum: "Total", Largest: "Largest line", Held: "Held", Colon: ": ", Unknown: "unknown person", Service: "the service",
 	Revision: "revision %d", RevisionLabel: "Revision", Maker: "Prepared by", Waiver: "Names not checked because", SealedAt: "Sealed", ApproveUntil: "To be approved before", PayUntil: "Last day of payment",
-	Digest: "Digest", ID: "Id", WhatIsSigned: "What is approved", Accounts: "Payout accounts", Account: "Account", Totals: "Lines by status",
+	Digest: "Digest", ID: "Id", WhatIsSigned: "What is approved", NotSigned: "What nobody signs", Accounts: "Payout accounts", Account: "Account", Totals: "Lines by status",
 	BatchTitle: "Batch %s, revision %d",
 	Reason:     "Reason", ReasonHint: "1 to 140 characters. The reason stays in the history of the batch.", NoReason: "Give the reason, in at most 140 characters.", HeldBy: "Held by", Since: "Since",
 	Level: "Level %d: %d of %d approvals, role %s", Missing: "%d missing", StandsFor: "in place of %s", HasApproved: "Approved %s",
@@ -305,7 +313,11 @@ var english = words{
 		"settle_refused": {"No money has moved", "No attempt can pay this line any more: a person may then have it paid again. If the operator pays after all, the payee gets the money twice. Two people sign; your signature will wait for the second one for seven days.", "Sign \"not paid\" with a passkey"},
 		"resume":         {"Lift the hold", "Two people of the list of signatories sign. Your signature will wait for the second one for seven days.", "Sign the end of the hold with a passkey"},
 	},
+	AccountPaused: "The account %s pays nothing: the operator says that funds are missing, or refuses everything (code %s, since %s). One line is tried every 15 minutes.",
+	AccountClosed: "The account %s is closed: the operator refuses its settings, such as a wrong PIN or revoked keys (code %s, since %s). No line is tried until a person asks for it.",
+	ClosedAccount: "Closed account: %s",
 	Acts: map[string]actWords{
+		"try":    {"Try the account %s again", "The next line is sent to the operator. Have the account mended first: operators lock an account after a few wrong PINs.", "Try again"},
 		"hold":   {"Hold", "No further line is sent until two people lift the hold. Lines that are sent already may still be paid.", "Hold"},
 		"recall": {"Recall the batch", "The batch ends and pays nothing. You can import it again, corrected.", "Recall"},
 		"stop":   {"Stop for good", "Lines that are not sent yet are cancelled. Those that are sent take their course.", "Stop"},
@@ -334,17 +346,19 @@ var english = words{
 		"batch.stopped": "Batch stopped", "batch.overdue": "Last day of payment over", "batch.done": "Batch done", "lines.added": "Lines added", "lines.sent": "Lines sent", "lines.resent": "Lines sent again, same attempt",
 		"lines.enquired": "Operator asked about lines", "lines.cancelled": "Lines cancelled", "line.paid": "Line paid", "line.refused": "Line refused", "line.unsent": "Line to be paid again", "line.returned": "Line returned",
 		"line.partly_returned": "A part returned", "line.retried": "New try", "line.proven": "Refusal proven", "line.corrected": "Line corrected", "line.settled": "Line decided by two people", "case.opened": "Case opened", "case.acknowledged": "Case noted",
+		"account.paused": "Account paused", "account.open": "The account pays again", "account.reopened": "The account is tried again",
 	},
 	Done: map[string]string{
 		"import": "The file is imported. Look at the draft, then seal or discard it.", "seal": "The batch is sealed. It waits for approvals.", "discard": "The draft is discarded.",
 		"approve": "Your approval is recorded.", "reject": "The batch is rejected.", "release": "The batch is released.", "resume": "The hold is lifted.", "resume_first": "Your signature is recorded. Another person must sign.",
-		"hold": "The batch is held.", "recall": "The batch is recalled.", "stop": "The batch is stopped.", "proposed": "Your proposal is signed. Another person must sign it.", "changed": "The change is recorded. It applies in 24 hours.", "dropped": "The proposal is dropped.", "settle_first": "Your signature is recorded. Another person must sign.", "settle": "The decision applies.", "retry": "The line is to be paid again. It is sent as soon as the batch and its account pay.", "cancel": "The line is cancelled.", "acknowledge": "The case is noted.", "revoked": "The signatory is revoked.",
+		"try": "The account is tried with the next line.", "hold": "The batch is held.", "recall": "The batch is recalled.", "stop": "The batch is stopped.", "proposed": "Your proposal is signed. Another person must sign it.", "changed": "The change is recorded. It applies in 24 hours.", "dropped": "The proposal is dropped.", "settle_first": "Your signature is recorded. Another person must sign.", "settle": "The decision applies.", "retry": "The line is to be paid again. It is sent as soon as the batch and its account pay.", "cancel": "The line is cancelled.", "acknowledge": "The case is noted.", "revoked": "The signatory is revoked.",
 	},
 	Differences: map[string]string{"digest": "the digest", "root": "the content of the lines", "count": "the number of lines", "sum": "the amounts", "lines": "an unreadable line", "approvals": "the approvals", "status": "the status of a line or of the batch"},
 	Proposals:   map[string]string{"people": "Proposed change of signatories", "policy": "Proposed policy"},
 	NameChecks:  map[string]string{"off": "none", "new": "new payees", "all": "all payees"},
 	Releases:    map[string]string{"manual": "by a person, with a passkey", "on_date": "on the payment date"},
 	Refusals: map[string]string{
+		"account.not_found": "Account: the batch has none such. Load the page again.", "account.not_closed": "Account: it is not closed, and tries its lines by itself.",
 		"disbursement.malformed": "Reason: give a reason.", "batch.not_found": "Batch: your administration has none such in this mode.",
 		"batch.status": "Batch: its status does not allow this any more. Load the page again.", "batch.held": "Batch: it is held. The page has the reason; two people lift the hold.",
 		"batch.not_held": "Batch: it is not held.", "registry.stale": "Configuration: this server lacks the newest. Try again in a minute.",

@@ -27,7 +27,7 @@ func TestBothLanguagesAreWhole(t *testing.T) {
 		has("status of a line", french.LineStatuses, string(s))
 	}
 	agency := map[disbursement.EventType]bool{
-		disbursement.EventPolicy: true, disbursement.EventRoster: true, disbursement.EventRevoked: true, disbursement.EventPaused: true, disbursement.EventRefills: true,
+		disbursement.EventPolicy: true, disbursement.EventRoster: true, disbursement.EventRevoked: true,
 	}
 	for _, e := range disbursement.EventTypes() {
 		if !agency[e] {

@@ -3,6 +3,7 @@ package disbursements
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -44,11 +45,27 @@ func (d *Disbursements) Waiting(ctx context.Context, frame *staff.Visit) (mine, 
 			mine.Rows = append(mine.Rows, []staff.Cell{{Text: v.At(b.CaseSince), URL: v.URL(path, onlyCases, "1")}, {Text: fmt.Sprintf(w.CasesOf, b.Cases)}, {Text: b.BatchRef}, {Text: mode}})
 		}
 	}
+	paused, err := d.cfg.Batches.PausedAccounts(ctx, in)
+	if err != nil {
+		return mine, own, err
+	}
+	for _, a := range paused {
+		if a.Closed {
+			mine.Rows = append(mine.Rows, []staff.Cell{{Text: v.At(a.Since), URL: v.URL(rootBatches + "/" + a.Batch)}, {Text: fmt.Sprintf(w.ClosedAccount, a.Code)}, {Text: "–"}, {Text: v.mode(a.Live)}})
+		}
+	}
 	signatures, err := d.cfg.Batches.FirstSignatures(ctx, in, v.Now)
 	if err != nil {
 		return mine, own, err
 	}
 	for _, f := range signatures {
+		counts, err := v.stillCounts(ctx, f, roster)
+		if err != nil {
+			return mine, own, err
+		}
+		if !counts {
+			continue
+		}
 		about := cmp.Or(f.Batch, "–")
 		if id, position, ok := f.Line(); ok {
 			about = fmt.Sprintf(w.LineTitle, position+1, id)
@@ -61,6 +78,44 @@ func (d *Disbursements) Waiting(ctx context.Context, frame *staff.Visit) (mine, 
 		}
 	}
 	return mine, own, nil
+}
+
+// stillCounts reports whether a first signature waits for a second one: what it is about has not changed since, and is not decided.
+func (v *visit) stillCounts(ctx context.Context, f disbursements.FirstSignature, roster disbursement.Roster) (bool, error) {
+	in := disbursements.Scope{TenantID: f.TenantID}
+	switch f.Kind {
+	case disbursements.SignPeople, disbursements.SignPolicy:
+		return f.Number == roster.Changes+1, nil
+	case disbursements.SignResume:
+		b, err := v.d.cfg.Batches.Batch(ctx, in, f.Batch)
+		if err != nil {
+			return false, butUnknown(err)
+		}
+		return b.Held() && b.Status.Live() && f.Number == int64(b.Holds), nil
+	case disbursements.SignSettle:
+		id, position, ok := f.Line()
+		if !ok || f.Settle == nil {
+			return false, nil
+		}
+		if _, err := v.d.cfg.Batches.Batch(ctx, in, id); err != nil {
+			return false, butUnknown(err)
+		}
+		list, err := v.d.cfg.Batches.Lines(ctx, id, disbursements.LineQuery{From: position, Size: 1})
+		if err != nil || len(list) == 0 || list[0].Position != position {
+			return false, err
+		}
+		l := list[0]
+		return l.Doubtful() && f.Number == int64(l.Settled+1) && f.Settle.Shown == shown(l), nil
+	}
+	return false, nil
+}
+
+// butUnknown returns an error, but for a batch that the agency does not have.
+func butUnknown(err error) error {
+	if errors.Is(err, disbursements.ErrUnknown) {
+		return nil
+	}
+	return err
 }
 
 // since is when a step began to wait.

@@ -99,6 +99,7 @@ var may = map[string]struct {
 	"GET /agency/batches/{batch}":                                  {roles: batchSeers},
 	"POST /agency/batches/{batch}/hold":                            {roles: batchManagers},
 	"POST /agency/batches/{batch}/stop":                            {roles: batchManagers},
+	"POST /agency/batches/{batch}/accounts/{account}/try":          {roles: batchManagers},
 	"POST /agency/batches/{batch}/recall":                          {roles: preparers},
 	"POST /agency/batches/{batch}/seal":                            {roles: preparers},
 	"POST /agency/batches/{batch}/discard":                         {roles: preparers},

@@ -39,6 +39,9 @@ type Table[S any] struct {
 	Name string
 	// Query selects the rows, with the id of a row in the first column. IDs are texts that open nothing.
 	Query string
+	// Others are further tables that the same records make: all are compared by one reading. The id of a row is then that of
+	// RowID, for Take and in the first column that Check gets.
+	Others []Rows
 	// Topics are the records, by their names without the installation's prefix.
 	Topics []string
 	// Positions are those of the sink that writes the rows.
@@ -50,6 +53,24 @@ type Table[S any] struct {
 	Check func(s *S, row []any) Verdict
 	// Missing returns what makes the row if Postgres must have it; nil if it need not.
 	Missing func(s *S) *Made
+}
+
+// Rows are the rows of a table: its name, and the query that selects them as Table.Query does.
+type Rows struct{ Name, Query string }
+
+// RowID is the id of a row where several tables are compared by one reading.
+func RowID(table, id string) string { return table + "|" + id }
+
+// tables returns all tables that are compared.
+func (t *Table[S]) tables() []Rows { return append([]Rows{{t.Name, t.Query}}, t.Others...) }
+
+// named returns the table and the id of a row.
+func (t *Table[S]) named(id string) (table, row string) {
+	if len(t.Others) == 0 {
+		return t.Name, id
+	}
+	table, row, _ = strings.Cut(id, "|")
+	return table, row
 }
 
 // Record is a record that a Table takes.
@@ -118,7 +139,9 @@ func (t *Table[S]) Verify(ctx context.Context, cfg Config) (Result, error) {
 			return Result{}, fmt.Errorf("comparing %s with Kafka: %w", t.Name, err)
 		}
 	}
-	slices.SortFunc(v.out.Differences, func(a, b Difference) int { return strings.Compare(a.Row, b.Row) })
+	slices.SortFunc(v.out.Differences, func(a, b Difference) int {
+		return cmp.Or(strings.Compare(a.Table, b.Table), strings.Compare(a.Row, b.Row))
+	})
 	return v.out, nil
 }
 
@@ -289,27 +312,39 @@ func (p *part[S]) readTopic(ctx context.Context, topic string, to map[int32]int6
 
 // readRows compares the rows of Postgres, which it reads through a cursor, because no statement may take long.
 func (p *part[S]) readRows(ctx context.Context, tx pgx.Tx) error {
-	cursor := "compared_" + p.Name
-	if _, err := tx.Exec(ctx, "DECLARE "+cursor+" NO SCROLL CURSOR FOR "+p.Query); err != nil {
-		return fmt.Errorf("reading %s: %w", p.Name, err)
+	for _, t := range p.tables() {
+		if err := p.readTable(ctx, tx, t); err != nil {
+			return fmt.Errorf("reading %s: %w", t.Name, err)
+		}
+	}
+	return nil
+}
+
+func (p *part[S]) readTable(ctx context.Context, tx pgx.Tx, t Rows) error {
+	cursor := "compared_" + t.Name
+	if _, err := tx.Exec(ctx, "DECLARE "+cursor+" NO SCROLL CURSOR FOR "+t.Query); err != nil {
+		return err
 	}
 	for n := rowsAtOnce; n == rowsAtOnce; {
 		n = 0
 		rows, err := tx.Query(ctx, fmt.Sprintf(`FETCH %d FROM %s`, rowsAtOnce, cursor))
 		if err != nil {
-			return fmt.Errorf("reading %s: %w", p.Name, err)
+			return err
 		}
 		for rows.Next() {
 			values, err := rows.Values()
 			if err != nil {
 				rows.Close()
-				return fmt.Errorf("reading %s: %w", p.Name, err)
+				return err
 			}
 			n++
+			if id, ok := values[0].(string); ok && len(p.Others) > 0 {
+				values[0] = RowID(t.Name, id)
+			}
 			p.take(values)
 		}
 		if err := rows.Err(); err != nil {
-			return fmt.Errorf("reading %s: %w", p.Name, err)
+			return err
 		}
 	}
 	_, err := tx.Exec(ctx, "CLOSE "+cursor)
@@ -382,7 +417,8 @@ func (p *part[S]) differences() map[uint64]Difference {
 		if v.Fault == "" || v.Older {
 			return
 		}
-		d := Difference{Table: p.Name, Fault: v.Fault, Row: p.ids[key], At: v.At, Columns: v.Columns, Offset: -1}
+		table, row := p.named(p.ids[key])
+		d := Difference{Table: table, Fault: v.Fault, Row: row, At: v.At, Columns: v.Columns, Offset: -1}
 		if v.By != nil {
 			d.Topic, d.Partition, d.Offset = v.By.topic, v.By.partition, v.By.offset
 		}

@@ -46,9 +46,10 @@ type PayoutConnector interface {
 	Payee(input string) (string, error)
 	// Pay has the operator pay. Calls with the same Payout.ID are the same payout, even after
 	// an error. When the operator says that it knows the id already, whatever its form, that
-	// is our own request, and Pay enquires. A refusal is returned only if an enquiry by the
-	// id agrees with it. Errors are *Error: with Sent unset the operator has certainly done
-	// nothing, otherwise somebody may be paid.
+	// is our own request, and Pay enquires. A refusal of the request is Unconfirmed: the caller
+	// enquires, by PayoutOfRefused. Pay does not, because an account may make few enquiries a
+	// second, and calls that wait for them would hold the places of others. Errors are *Error:
+	// with Sent unset the operator has certainly done nothing, otherwise somebody may be paid.
 	Pay(ctx context.Context, account Account, payout Payout) (PayoutOutcome, error)
 	// EnquirePayout asks for the state of a payout. The status is PayoutUnknown when the
 	// operator says, in its own protocol, that it has no payout of that id. Errors are *Error
@@ -102,15 +103,16 @@ type PayoutCause string
 
 // The causes.
 const (
-	// CauseFunds: the agency's account lacks the money. Other lines of the account would be
-	// refused, too.
+	// CauseFunds: the agency's account lacks the money, or may pay no more for now. Other lines
+	// of the account would be refused, too, and later ones may not.
 	CauseFunds PayoutCause = "funds"
 	// CausePayee: this payee cannot be paid by this operator, or not this amount.
 	CausePayee PayoutCause = "payee"
 	// CausePayeeOrAccount: the operator has one word for both. Several payees in a row mean
 	// the account.
 	CausePayeeOrAccount PayoutCause = "payee_or_account"
-	// CauseAccount: the account may not pay, or not like this.
+	// CauseAccount: the account may not pay with its settings, such as a wrong PIN. Only people
+	// mend that, and operators lock an account after a few wrong PINs: no other line is tried.
 	CauseAccount PayoutCause = "account"
 	// CauseOperator: a fault of the operator, or a word that is not known.
 	CauseOperator PayoutCause = "operator"
@@ -138,6 +140,9 @@ type PayoutOutcome struct {
 	// Unproven is set when Status is PayoutRefused by a word that operators also use when
 	// they have paid. A new attempt then needs a statement without such a debit.
 	Unproven bool
+	// Unconfirmed is set when Status is PayoutRefused by the answer to a request, and nobody has
+	// enquired. It decides nothing: an earlier request of the id may have been paid.
+	Unconfirmed bool
 	// Absent is set when Status is PayoutRefused by the answer to a request, and an enquiry after
 	// it found that the operator has no payout of the id. An earlier request of the same id
 	// whose answer was lost may still arrive.
@@ -147,7 +152,9 @@ type PayoutOutcome struct {
 }
 
 // Decided reports whether the outcome is final.
-func (o PayoutOutcome) Decided() bool { return o.Status == PayoutPaid || o.Status == PayoutRefused }
+func (o PayoutOutcome) Decided() bool {
+	return o.Status == PayoutPaid || o.Status == PayoutRefused && !o.Unconfirmed
+}
 
 // Agrees reports whether a payment is that of the reference. One that is not moved money
 // that nobody approved.
@@ -174,7 +181,7 @@ func PayoutOfRefused(refusal, enquired PayoutOutcome, err error) (PayoutOutcome,
 	case err != nil:
 		return PayoutOutcome{}, WithSent(err, true)
 	case enquired.Status == PayoutUnknown:
-		refusal.Absent = true
+		refusal.Absent, refusal.Unconfirmed = true, false
 		return refusal, nil
 	}
 	return enquired, nil

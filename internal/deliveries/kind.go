@@ -1,6 +1,7 @@
 package deliveries
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,13 +51,18 @@ type Registration struct {
 	Entries func(dir registry.Directory) []Entry
 }
 
+// ErrNoApplication says that a record of a Source has a notification, and that the agency has no application that gets it. The
+// planner counts it among what has no destination.
+var ErrNoApplication = errors.New("the agency has no application that gets the event")
+
 // Source is a topic of events whose writer knows no application. The planner makes the notifications of its records, and
 // proves their bodies as the writer of Notifications does: it reads what the writer alone can write.
 type Source struct {
 	// Topic lacks the installation's prefix.
 	Topic string
 	// Notifications returns the notifications of a record, without a proof; none for most records. The same record has the
-	// same notifications as long as the same application gets them. Errors are as those of Registration.Plan.
+	// same notifications as long as the same application gets them. Errors are as those of Registration.Plan, and
+	// ErrNoApplication.
 	Notifications func(codec *schemas.Codec, value []byte) ([]*record.Notification, error)
 }
 

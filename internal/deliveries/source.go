@@ -118,7 +118,11 @@ func (r *replay) findReversed(ctx context.Context) error {
 // notifications returns the notifications of a record.
 func (r *replay) notifications(rec *kgo.Record) ([]*record.Notification, error) {
 	if s, ok := r.kind.source(r.Source); ok {
-		return s.Notifications(r.Codec, rec.Value)
+		out, err := s.Notifications(r.Codec, rec.Value)
+		if errors.Is(err, ErrNoApplication) {
+			return nil, nil
+		}
+		return out, err
 	}
 	if !r.FromEvents {
 		var n record.Notification

@@ -51,6 +51,8 @@ func Audited(cmd disbursement.Command, a disbursement.Answer, err error) (e oper
 		e.Detail["first"] = do.Signed[0].Person
 	case disbursement.Acknowledge:
 		e.Action, e.Detail["position"] = "batch.acknowledge_line", do.Position
+	case disbursement.TryAccount:
+		e.Action, e.Detail["account"] = "batch.try_account", do.Account
 	case disbursement.SetPolicy:
 		e.Action = "batch.set_policy"
 	case disbursement.Enrol:

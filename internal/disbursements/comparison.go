@@ -99,33 +99,39 @@ var tables = []compared{
 	},
 }
 
-// Comparisons returns the comparisons of the tables of the read model with disbursement.events, column by column. What approvers sign
-// is compared by the pages besides, and the processor believes none of these rows.
-func (s *Store) Comparisons() []func(ctx context.Context, cfg comparison.Config) (comparison.Result, error) {
-	var out []func(ctx context.Context, cfg comparison.Config) (comparison.Result, error)
-	for _, t := range tables {
-		out = append(out, (&comparison.Table[derived]{
-			Name: t.name, Query: t.query, Topics: []string{schemas.Disbursement.Events}, Positions: positions,
-			Take: func(r comparison.Record, of func(string) *derived) error {
-				h, err := s.Read(r.Value, r.Partition, r.Offset)
-				if err != nil {
-					return err
-				}
+// Comparison is of all tables of the read model with disbursement.events, column by column; the events are read once. What approvers
+// sign is compared by the pages besides, and the processor believes none of these rows.
+func (s *Store) Comparison() *comparison.Table[derived] {
+	out := &comparison.Table[derived]{
+		Name: tables[0].name, Query: tables[0].query, Topics: []string{schemas.Disbursement.Events}, Positions: positions,
+		Take: func(r comparison.Record, of func(string) *derived) error {
+			h, err := s.Read(r.Value, r.Partition, r.Offset)
+			if err != nil {
+				return err
+			}
+			for _, t := range tables {
 				t.take(&h, func(id string, sequence int64, row []any, kept any) {
-					if x := of(id); x != nil {
+					if x := of(comparison.RowID(t.name, id)); x != nil {
 						x.take(r, sequence, row, kept)
 					}
 				})
+			}
+			return nil
+		},
+		Check: func(x *derived, row []any) comparison.Verdict {
+			id, _ := row[0].(string)
+			i := slices.IndexFunc(tables, func(t compared) bool { return strings.HasPrefix(id, comparison.RowID(t.name, "")) })
+			return s.check(tables[i], x, row)
+		},
+		Missing: func(x *derived) *comparison.Made {
+			if !x.known {
 				return nil
-			},
-			Check: func(x *derived, row []any) comparison.Verdict { return s.check(t, x, row) },
-			Missing: func(x *derived) *comparison.Made {
-				if !x.known {
-					return nil
-				}
-				return &x.row
-			},
-		}).Verify)
+			}
+			return &x.row
+		},
+	}
+	for _, t := range tables[1:] {
+		out.Others = append(out.Others, comparison.Rows{Name: t.name, Query: t.query})
 	}
 	return out
 }

@@ -237,7 +237,13 @@ func (x *importing) byPayee(ctx context.Context, earlier Batch, list []lines.Lin
 	}
 	before, after := map[lines.MAC]*totalOf{}, map[lines.MAC]*totalOf{}
 	var payeesBefore, payeesAfter []lines.MAC // in the order of positions
+	under := earlierHashes{}
+	for _, l := range list {
+		x.Payees.add(under, lines.PayeeText(l.Content))
+		x.Payees.add(under, lines.NameText(l.Content))
+	}
 	for _, p := range read {
+		p.payee, p.name = under.now(p.payee), under.now(p.name)
 		if t := before[p.payee]; t != nil {
 			t.amount += p.amount
 			continue

@@ -35,6 +35,28 @@ func NewPayees(pool *pgxpool.Pool, keys *secret.Keys) (*Payees, error) {
 // MAC returns the keyed hash of a text of lines.PayeeText or lines.NameText.
 func (p *Payees) MAC(text string) lines.MAC { return lines.MAC(p.macs.Append(nil, []byte(text))) }
 
+// earlierHashes are hashes under the master keys before the newest one, with what they are now: rows of before a rotation have them.
+type earlierHashes map[lines.MAC]lines.MAC
+
+// now returns what a stored hash is under the newest key, if it is of a text that was added.
+func (e earlierHashes) now(stored lines.MAC) lines.MAC {
+	if now, ok := e[stored]; ok {
+		return now
+	}
+	return stored
+}
+
+// add returns the hash of a text, and all its hashes under any key.
+func (p *Payees) add(e earlierHashes, text string) (now lines.MAC, all []lines.MAC) {
+	for i, m := range p.macs.All([]byte(text)) {
+		all = append(all, lines.MAC(m))
+		if i > 0 {
+			e[all[i]] = all[0]
+		}
+	}
+	return all[0], all
+}
+
 // NewIDs returns what makes ids of batches. The error says that the key of LabelIDs is not held.
 func NewIDs(keys *secret.Keys) (disbursement.IDs, error) {
 	macs, err := keys.MACs(LabelIDs)
@@ -71,7 +93,8 @@ const queryNames = `SELECT u.name, x.payee FROM unnest($3::bytea[]) AS u (name),
 		WHERE tenant_id = $1 AND livemode = $2 AND name = u.name ORDER BY date DESC LIMIT 100)` + paidOf + `) AS x`
 
 // Known returns what is known of the payees of lines that are paid on a local date: their payments of the last 90 days and the
-// accounts of their names, from the newest 100 lines of each. Only batches that were sealed and not withdrawn count, and no line
+// accounts of their names, from the newest 100 lines of each, also those that were stored under an earlier master key that the list
+// has without :open. Only batches that were sealed and not withdrawn count, and no line
 // that paid nobody.
 func (p *Payees) Known(ctx context.Context, tenantID string, live bool, date string, list []lines.Line) (known lines.Known, err error) {
 	day, err := localtime.Begin(date)
@@ -80,11 +103,18 @@ func (p *Payees) Known(ctx context.Context, tenantID string, live bool, date str
 	}
 	since := localtime.Day(day.Add(-knownFor))
 	known = lines.Known{Payees: map[lines.MAC][]lines.Payment{}, Names: map[lines.MAC][]lines.MAC{}}
+	before := earlierHashes{}
+	for _, l := range list { // a name of one line may have been paid at the account of another one
+		p.add(before, lines.PayeeText(l.Content))
+	}
 	for chunk := range slices.Chunk(list, knownAtOnce) {
-		payees, names := make([][]byte, len(chunk)), make([][]byte, len(chunk))
-		for i, l := range chunk {
-			payee, name := p.MAC(lines.PayeeText(l.Content)), p.MAC(lines.NameText(l.Content))
-			payees[i], names[i] = payee[:], name[:]
+		var payees, names [][]byte
+		for _, l := range chunk {
+			_, payee := p.add(before, lines.PayeeText(l.Content))
+			_, name := p.add(before, lines.NameText(l.Content))
+			for i := range payee {
+				payees, names = append(payees, payee[i][:]), append(names, name[i][:])
+			}
 		}
 		payees, names = distinct(payees), distinct(names)
 		rows, _ := p.pool.Query(ctx, queryPayments, tenantID, live, payees, since) // the rows carry its error
@@ -93,7 +123,8 @@ func (p *Payees) Known(ctx context.Context, tenantID string, live bool, date str
 		var at time.Time
 		_, err := pgx.ForEachRow(rows, []any{&payee, &payment.Amount, &payment.Currency, &at}, func() error {
 			payment.Date = at.Format(time.DateOnly)
-			known.Payees[lines.MAC(payee)] = append(known.Payees[lines.MAC(payee)], payment)
+			of := before.now(lines.MAC(payee))
+			known.Payees[of] = append(known.Payees[of], payment)
 			return nil
 		})
 		if err != nil {
@@ -101,7 +132,7 @@ func (p *Payees) Known(ctx context.Context, tenantID string, live bool, date str
 		}
 		rows, _ = p.pool.Query(ctx, queryNames, tenantID, live, names)
 		_, err = pgx.ForEachRow(rows, []any{&payee, &other}, func() error {
-			name, of := lines.MAC(payee), lines.MAC(other)
+			name, of := before.now(lines.MAC(payee)), before.now(lines.MAC(other))
 			if !slices.Contains(known.Names[name], of) {
 				known.Names[name] = append(known.Names[name], of)
 			}

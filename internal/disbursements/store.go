@@ -335,25 +335,49 @@ func (s *Store) steps(ctx context.Context, condition string, args ...any) (out [
 	return out, nil
 }
 
-// Paused returns by mode (true is live) since when the account has been paused that is paused longest, of those of agencies
-// with a batch that pays and is not held, UTC. A mode without such an account is missing.
-func (s *Store) Paused(ctx context.Context) (since map[bool]time.Time, err error) {
+// PausedAccount is a payout account that is paused, or closed.
+type PausedAccount struct {
+	TenantID string
+	Live     bool
+	Code     string
+	// Reason is the operator's code. Closed says that no line is tried until a person says so: the operator refuses the settings.
+	Reason string
+	Closed bool
+	Since  time.Time // UTC
+	// Batch is the one with which it was noticed. Waits says that a batch of the agency in this mode pays and is not held.
+	Batch string
+	Waits bool
+}
+
+// PausedAccounts returns the paused and closed accounts, the oldest pause first.
+func (s *Store) PausedAccounts(ctx context.Context, in Scope) (out []PausedAccount, err error) {
 	rows, _ := s.pool.Query(ctx, `
-		SELECT livemode, min(at) FROM (
-			SELECT DISTINCT ON (b.tenant_id, b.livemode, s.detail->>'account') b.tenant_id, b.livemode, s.type, s.at
-			FROM disbursement_steps s JOIN disbursement_batches b ON b.id = s.batch
-			WHERE s.type IN ('account.paused', 'account.open')
-			ORDER BY b.tenant_id, b.livemode, s.detail->>'account', s."offset" DESC) last
-		WHERE type = 'account.paused' AND EXISTS (
+		SELECT tenant_id, livemode, account, reason, closed, at, batch, EXISTS (
 			SELECT FROM disbursement_batches w WHERE w.tenant_id = last.tenant_id AND w.livemode = last.livemode AND w.status = 'releasing' AND NOT w.held)
-		GROUP BY livemode`) // the rows carry its error
-	since = map[bool]time.Time{}
-	var live bool
-	var at time.Time
-	if _, err = pgx.ForEachRow(rows, []any{&live, &at}, func() error { since[live] = at.UTC(); return nil }); err != nil {
+		FROM (
+			SELECT DISTINCT ON (b.tenant_id, b.livemode, s.detail->>'account') b.tenant_id, b.livemode, s.detail->>'account' AS account,
+				coalesce(s.detail->>'reason', '') AS reason, coalesce(s.detail->>'closed', '') <> '' AS closed, s.type, s.at, s.batch
+			FROM disbursement_steps s JOIN disbursement_batches b ON b.id = s.batch
+			WHERE s.type IN ('account.paused', 'account.open', 'account.reopened') AND ($1 = '' OR b.tenant_id = $1)
+			ORDER BY b.tenant_id, b.livemode, s.detail->>'account', s."offset" DESC) last
+		WHERE type <> 'account.open' ORDER BY at, account LIMIT 1000`, in.TenantID) // the rows carry its error
+	out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (a PausedAccount, err error) {
+		err = row.Scan(&a.TenantID, &a.Live, &a.Code, &a.Reason, &a.Closed, &a.Since, &a.Batch, &a.Waits)
+		a.Since = a.Since.UTC()
+		return a, err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("reading which accounts are paused: %w", err)
 	}
-	return since, nil
+	return out, nil
+}
+
+// PausedAccountsOf returns the accounts of a batch that are paused or closed.
+func (s *Store) PausedAccountsOf(ctx context.Context, b disbursement.Batch) ([]PausedAccount, error) {
+	all, err := s.PausedAccounts(ctx, Scope{TenantID: b.TenantID})
+	return slices.DeleteFunc(all, func(a PausedAccount) bool {
+		return a.Live != b.Live || !slices.ContainsFunc(b.Accounts, func(f disbursement.Funding) bool { return f.Code == a.Code })
+	}), err
 }
 
 // Agency returns what is known of an agency in a mode, and its roster. Both are zero for an agency that has none.

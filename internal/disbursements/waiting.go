@@ -95,14 +95,16 @@ func (s *Store) OpenCases(ctx context.Context) (map[CaseCount]int, error) {
 
 // FirstSignatures returns the signatures of an agency that wait for a second one at a time, the newest first.
 func (s *Store) FirstSignatures(ctx context.Context, in Scope, now time.Time) (out []FirstSignature, err error) {
-	rows, _ := s.pool.Query(ctx, `SELECT kind, livemode, batch, number, signed, at FROM disbursement_signatures WHERE tenant_id = $1 AND at > $2 ORDER BY at DESC LIMIT 200`,
+	rows, _ := s.pool.Query(ctx, `SELECT kind, livemode, batch, number, content, signed, at FROM disbursement_signatures WHERE tenant_id = $1 AND at > $2 ORDER BY at DESC LIMIT 200`,
 		in.TenantID, now.Add(-SignatureLife)) // the rows carry its error
 	out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (f FirstSignature, err error) {
-		var signed []byte
+		var content, signed []byte
 		f.TenantID = in.TenantID
-		err = row.Scan(&f.Kind, &f.Live, &f.Batch, &f.Number, &signed, &f.At)
-		f.At = f.At.UTC()
-		return f, errors.Join(err, json.Unmarshal(signed, &f.Signed))
+		err = row.Scan(&f.Kind, &f.Live, &f.Batch, &f.Number, &content, &signed, &f.At)
+		var c proposedContent
+		err = errors.Join(err, json.Unmarshal(content, &c), json.Unmarshal(signed, &f.Signed))
+		f.At, f.People, f.Policy, f.Settle = f.At.UTC(), c.People, c.Policy, c.Settle
+		return f, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading first signatures: %w", err)
@@ -115,4 +117,45 @@ func (k SignatureKey) Line() (batch string, position int, ok bool) {
 	batch, number, found := strings.Cut(k.Batch, "/")
 	position, err := strconv.Atoi(number)
 	return batch, position, found && err == nil
+}
+
+// SealedBefore returns how often earlier revisions of a batch's batch_ref were sealed in a time before a moment, as far as the read
+// model knows.
+func (s *Store) SealedBefore(ctx context.Context, b disbursement.Batch, at time.Time, within time.Duration) (n int, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM disbursement_batches o JOIN disbursement_steps x ON x.batch = o.id AND x.type = 'batch.sealed'
+		WHERE o.tenant_id = $1 AND o.livemode = $2 AND o.batch_ref = $3 AND o.revision < $4 AND x.at > $5 AND x.at <= $6`,
+		b.TenantID, b.Live, b.BatchRef, b.Revision, at.Add(-within), at).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("counting the sealings of a batch_ref: %w", err)
+	}
+	return n, nil
+}
+
+// Sealed is a batch that waits for its approvals, with the event of its sealing.
+type Sealed struct {
+	Batch
+	EventID string
+	At      time.Time // UTC
+}
+
+// SealedAgain returns the batches that wait for approvals, that were sealed between two times, and of whose batch_ref at least n
+// earlier revisions were sealed in a time before.
+func (s *Store) SealedAgain(ctx context.Context, from, to time.Time, n int, within time.Duration) (out []Sealed, err error) {
+	rows, _ := s.pool.Query(ctx, `SELECT b.snapshot, b.sealing, x.sequence, x.at FROM disbursement_batches b JOIN disbursement_steps x ON x.batch = b.id AND x.type = 'batch.sealed'
+		WHERE b.status = 'sealed' AND x.at > $1 AND x.at <= $2 AND (
+			SELECT count(*) FROM disbursement_batches o JOIN disbursement_steps y ON y.batch = o.id AND y.type = 'batch.sealed'
+			WHERE o.tenant_id = b.tenant_id AND o.livemode = b.livemode AND o.batch_ref = b.batch_ref AND o.revision < b.revision AND y.at > x.at - $3::interval) >= $4
+		ORDER BY x.at LIMIT 1000`, from, to, within, n) // the rows carry its error
+	var snapshot, sealing []byte
+	var sequence int64
+	var at time.Time
+	_, err = pgx.ForEachRow(rows, []any{&snapshot, &sealing, &sequence, &at}, func() error {
+		b, err := s.decode(snapshot, sealing)
+		out = append(out, Sealed{b, disbursement.EventID(b.ID, sequence), at.UTC()})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the batches that were sealed again: %w", err)
+	}
+	return out, nil
 }

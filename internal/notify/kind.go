@@ -220,7 +220,8 @@ func batchSamples(more ...string) map[string]string {
 // The kinds of what staff are told of batches. BatchToApprove goes to those whose approval a batch waits for, until "date".
 // The others go to whoever prepared the batch and to those whom the agency's policy names; BatchHeld, with its "reason",
 // also to approvers when the service holds the batch. BatchDone has "details", a line for each status of lines.
-// BatchUnfunded says that a payout "account" pays nothing for want of funds.
+// BatchUnfunded says that a payout "account" pays nothing for want of funds, BatchAccountClosed that an operator refuses the
+// settings of one, with its code as "reason".
 var (
 	BatchToApprove = aboutBatch("batch_to_approve", VariableDate)
 	BatchApproved  = aboutBatch("batch_approved")
@@ -229,6 +230,8 @@ var (
 	BatchHeld      = aboutBatch("batch_held", VariableReason)
 	BatchDone      = aboutBatch("batch_done", VariableDetails)
 	BatchUnfunded  = bound(aboutBatch("batch_unfunded", VariableAccount))
+
+	BatchAccountClosed = aboutBatch("batch_account_closed", VariableAccount, VariableReason)
 )
 
 // bound returns a kind whose letters the limits of addresses bind: an account that is nearly empty causes them again and again.
@@ -299,7 +302,7 @@ const (
 func Kinds() []Kind {
 	return []Kind{
 		SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, PartlyReversed, Refunded, DueReminder, StaffDigest, StaffAdded, StaffPasskeys, PeriodClosed,
-		BatchToApprove, BatchApproved, BatchRejected, BatchExpired, BatchHeld, BatchDone, BatchUnfunded, BatchPolicy, BatchPeople, BatchRevoked,
+		BatchToApprove, BatchApproved, BatchRejected, BatchExpired, BatchHeld, BatchDone, BatchUnfunded, BatchAccountClosed, BatchPolicy, BatchPeople, BatchRevoked,
 	}
 }
 

@@ -60,6 +60,20 @@ func (m *MACs) Append(dst, data []byte) []byte {
 	return s.mac.Sum(dst)
 }
 
+// All returns the MACs of data under all keys, that of the newest one first: for what was stored under an earlier key.
+func (m *MACs) All(data []byte) [][MACSize]byte {
+	out := make([][MACSize]byte, 0, len(m.keys()))
+	for _, key := range m.keys() {
+		s := key.states.Get().(*macState) //nolint:forcetypeassert // the pool holds nothing else
+		s.mac.Reset()
+		s.mac.Write(data)
+		s.sum = s.mac.Sum(s.sum[:0])
+		out = append(out, [MACSize]byte(s.sum))
+		key.states.Put(s)
+	}
+	return out
+}
+
 // Verify reports whether mac is the MAC of data under any of the keys. Its time says which key made it,
 // and nothing of the MAC.
 func (m *MACs) Verify(data, mac []byte) bool {

@@ -26,7 +26,7 @@ func sendersOf(do disbursement.Action) []string {
 	case disbursement.Approve, disbursement.Reject, disbursement.Release, disbursement.Lift, disbursement.Settle:
 		return []string{SenderOffice}
 	case disbursement.Recall, disbursement.SetHold, disbursement.Stop, disbursement.Retry, disbursement.Cancel,
-		disbursement.Acknowledge, disbursement.SetPolicy, disbursement.Enrol, disbursement.Revoke:
+		disbursement.Acknowledge, disbursement.TryAccount, disbursement.SetPolicy, disbursement.Enrol, disbursement.Revoke:
 		return []string{SenderOperator, SenderOffice}
 	case disbursement.Word:
 		switch do.Source {

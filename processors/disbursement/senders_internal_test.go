@@ -20,7 +20,7 @@ import (
 var actions = map[string][]disbursement.Action{
 	"Open": {disbursement.Open{}}, "AddLines": {disbursement.AddLines{}}, "Seal": {disbursement.Seal{}}, "Discard": {disbursement.Discard{}},
 	"Approve": {disbursement.Approve{}}, "Reject": {disbursement.Reject{}}, "Recall": {disbursement.Recall{}}, "Release": {disbursement.Release{}},
-	"ERPSame": {disbursement.ERPSame{}}, "SetHold": {disbursement.SetHold{}}, "Lift": {disbursement.Lift{}}, "Stop": {disbursement.Stop{}},
+	"ERPSame": {disbursement.ERPSame{}}, "SetHold": {disbursement.SetHold{}}, "Lift": {disbursement.Lift{}}, "Stop": {disbursement.Stop{}}, "TryAccount": {disbursement.TryAccount{}},
 	"Retry": {disbursement.Retry{}}, "Cancel": {disbursement.Cancel{}}, "Settle": {disbursement.Settle{}}, "Acknowledge": {disbursement.Acknowledge{}},
 	"Word": {
 		disbursement.Word{Source: disbursement.FromRequest},
@@ -38,8 +38,8 @@ var actions = map[string][]disbursement.Action{
 
 // What each sender may send, once more and by sender: a change of the table is two changes.
 var sends = map[string][]string{
-	"operator": {"Open", "AddLines", "Seal", "Discard", "Recall", "SetHold", "Stop", "Retry", "Cancel", "Acknowledge", "SetPolicy", "Enrol", "Revoke"},
-	"office":   {"Open", "AddLines", "Seal", "Discard", "Approve", "Reject", "Release", "Lift", "Settle", "Recall", "SetHold", "Stop", "Retry", "Cancel", "Acknowledge", "SetPolicy", "Enrol", "Revoke"},
+	"operator": {"Open", "AddLines", "Seal", "Discard", "Recall", "SetHold", "Stop", "Retry", "Cancel", "Acknowledge", "TryAccount", "SetPolicy", "Enrol", "Revoke"},
+	"office":   {"Open", "AddLines", "Seal", "Discard", "Approve", "Reject", "Release", "Lift", "Settle", "Recall", "SetHold", "Stop", "Retry", "Cancel", "Acknowledge", "TryAccount", "SetPolicy", "Enrol", "Revoke"},
 	"disburse": {"Word request", "Word enquiry"},
 	"match":    {"Word statement paid", "Word statement returned", "Word statement no_debit"},
 	"erp":      {"ERPSame"},

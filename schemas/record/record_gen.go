@@ -5872,6 +5872,10 @@ type PayoutAccount struct {
 	// of the pause
 	Reason   string
 	PausedAt time.Time
+	// fingerprint of the settings that the operator refused
+	Closed string
+	// how often it was closed
+	Closings int32
 	SendAt   time.Time
 	Suspects int32
 	// first entry of the queue of enquiries
@@ -5890,6 +5894,8 @@ func (r *PayoutAccount) fromNative(m map[string]any) {
 	r.Ring = fromList[string](m["ring"])
 	r.Reason = fromNullable[string]("string", m["reason"])
 	r.PausedAt = fromNullable[time.Time]("long.timestamp-millis", m["paused_at"])
+	r.Closed = fromNullable[string]("string", m["closed"])
+	r.Closings = from[int32](m["closings"])
 	r.SendAt = fromNullable[time.Time]("long.timestamp-millis", m["send_at"])
 	r.Suspects = from[int32](m["suspects"])
 	r.Head = from[int64](m["head"])
@@ -5922,6 +5928,13 @@ func (r *PayoutAccount) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if r.Closed != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Closed)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendInt(b, r.Closings)
 	if !r.SendAt.IsZero() {
 		b = append(b, 2)
 		b = appendTime(b, r.SendAt)
@@ -5956,6 +5969,10 @@ func (r *PayoutAccount) readFrom(d *reader) {
 	if d.present() {
 		r.PausedAt = d.readTime()
 	}
+	if d.present() {
+		r.Closed = d.readString()
+	}
+	r.Closings = d.readInt()
 	if d.present() {
 		r.SendAt = d.readTime()
 	}
@@ -6770,6 +6787,8 @@ type BatchStep struct {
 	Level   int32
 	AskedAt time.Time
 	Same    bool
+	// code of a payout account
+	Account string
 	Signed  []PasskeySignature
 }
 
@@ -6780,6 +6799,7 @@ func (r *BatchStep) fromNative(m map[string]any) {
 	r.Level = from[int32](m["level"])
 	r.AskedAt = fromNullable[time.Time]("long.timestamp-millis", m["asked_at"])
 	r.Same = from[bool](m["same"])
+	r.Account = fromNullable[string]("string", m["account"])
 	r.Signed = fromRecords[PasskeySignature](m["signed"])
 }
 
@@ -6805,6 +6825,12 @@ func (r *BatchStep) appendTo(b []byte) []byte {
 		b = append(b, 0)
 	}
 	b = appendBoolean(b, r.Same)
+	if r.Account != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Account)
+	} else {
+		b = append(b, 0)
+	}
 	if len(r.Signed) > 0 {
 		b = appendLong(b, int64(len(r.Signed)))
 		for i := range r.Signed {
@@ -6829,6 +6855,9 @@ func (r *BatchStep) readFrom(d *reader) {
 		r.AskedAt = d.readTime()
 	}
 	r.Same = d.readBoolean()
+	if d.present() {
+		r.Account = d.readString()
+	}
 	for left := int64(0); d.item(&left); {
 		var e PasskeySignature
 		e.readFrom(d)
@@ -7414,7 +7443,9 @@ type PayoutRequest struct {
 	Account     string
 	Fingerprint string
 	Currency    string
-	At          time.Time
+	// of the account
+	Closings int32
+	At       time.Time
 	// when a request to pay ends that nobody has read
 	NotAfter time.Time
 }
@@ -7427,6 +7458,7 @@ func (r *PayoutRequest) fromNative(m map[string]any) {
 	r.Account = from[string](m["account"])
 	r.Fingerprint = from[string](m["fingerprint"])
 	r.Currency = from[string](m["currency"])
+	r.Closings = from[int32](m["closings"])
 	r.At = from[time.Time](m["at"])
 	r.NotAfter = fromNullable[time.Time]("long.timestamp-millis", m["not_after"])
 }
@@ -7439,6 +7471,7 @@ func (r *PayoutRequest) appendTo(b []byte) []byte {
 	b = appendString(b, r.Account)
 	b = appendString(b, r.Fingerprint)
 	b = appendString(b, r.Currency)
+	b = appendInt(b, r.Closings)
 	b = appendTime(b, r.At)
 	if !r.NotAfter.IsZero() {
 		b = append(b, 2)
@@ -7458,6 +7491,7 @@ func (r *PayoutRequest) readFrom(d *reader) {
 	r.Account = d.readString()
 	r.Fingerprint = d.readString()
 	r.Currency = d.readString()
+	r.Closings = d.readInt()
 	r.At = d.readTime()
 	if d.present() {
 		r.NotAfter = d.readTime()
@@ -7861,7 +7895,7 @@ func (*QueuedLine) Name() string { return "quittance.QueuedLine" }
 // Schema is the Avro schema with every named type expanded.
 func (*QueuedLine) Schema() string { return schemaQueuedLine }
 
-const schemaPayoutAccount = `{"fields":[{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"code","type":"string"},{"name":"in_flight","type":"int"},{"default":[],"name":"ring","type":{"items":"string","type":"array"}},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"paused_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"send_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"suspects","type":"int"},{"name":"head","type":"long"},{"name":"tail","type":"long"},{"default":null,"name":"enquire_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"per_second","type":"int"}],"name":"PayoutAccount","namespace":"quittance","type":"record"}`
+const schemaPayoutAccount = `{"fields":[{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"code","type":"string"},{"name":"in_flight","type":"int"},{"default":[],"name":"ring","type":{"items":"string","type":"array"}},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"paused_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closed","type":["null","string"]},{"default":0,"name":"closings","type":"int"},{"default":null,"name":"send_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"suspects","type":"int"},{"name":"head","type":"long"},{"name":"tail","type":"long"},{"default":null,"name":"enquire_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"per_second","type":"int"}],"name":"PayoutAccount","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*PayoutAccount) Name() string { return "quittance.PayoutAccount" }
@@ -7901,7 +7935,7 @@ func (*DisbursementEvent) Name() string { return "quittance.DisbursementEvent" }
 // Schema is the Avro schema with every named type expanded.
 func (*DisbursementEvent) Schema() string { return schemaDisbursementEvent }
 
-const schemaDisbursementCommand = `{"fields":[{"name":"type","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"default":null,"name":"batch","type":["null","string"]},{"name":"registry","type":"long"},{"name":"issued_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"correlation_id","type":["null","string"]},{"name":"reply_partition","type":"int"},{"default":null,"name":"open","type":["null",{"fields":[{"name":"batch_ref","type":"string"},{"name":"scope","type":"string"},{"name":"source","type":"string"},{"name":"currency","type":"string"},{"name":"date","type":"string"},{"name":"maker","type":"string"},{"name":"import_id","type":"string"},{"default":[],"name":"accounts","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"fingerprint","type":"string"},{"name":"per_second","type":"int"}],"name":"BatchPayout","namespace":"quittance","type":"record"},"type":"array"}}],"name":"OpenBatch","namespace":"quittance","type":"record"}]},{"default":null,"name":"lines","type":["null",{"fields":[{"name":"import_id","type":"string"},{"name":"position","type":"int"},{"default":[],"name":"lines","type":{"items":{"fields":[{"name":"ref","type":"string"},{"name":"account","type":"string"},{"name":"amount","type":"long"},{"name":"leaf","type":"bytes"},{"name":"sealed","type":"bytes"},{"default":null,"name":"corrects","type":["null","string"]}],"name":"NewBatchLine","namespace":"quittance","type":"record"},"type":"array"}}],"name":"AddBatchLines","namespace":"quittance","type":"record"}]},{"default":null,"name":"seal","type":["null",{"fields":[{"name":"count","type":"int"},{"name":"sum","type":"long"},{"name":"root","type":"bytes"},{"name":"checked","type":"boolean"},{"default":null,"name":"waiver","type":["null","string"]}],"name":"SealBatch","namespace":"quittance","type":"record"}]},{"default":null,"name":"step","type":["null",{"fields":[{"default":null,"name":"by","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"name":"position","type":"int"},{"name":"level","type":"int"},{"default":null,"name":"asked_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"same","type":"boolean"},{"default":[],"name":"signed","type":{"items":{"fields":[{"name":"person","type":"string"},{"name":"assertion","type":{"fields":[{"name":"public_key","type":"bytes"},{"name":"client_data","type":"bytes"},{"name":"authenticator_data","type":"bytes"},{"name":"signature","type":"bytes"}],"name":"PasskeyAssertion","namespace":"quittance","type":"record"}}],"name":"PasskeySignature","namespace":"quittance","type":"record"},"type":"array"}}],"name":"BatchStep","namespace":"quittance","type":"record"}]},{"default":null,"name":"settle","type":["null",{"fields":[{"name":"position","type":"int"},{"name":"paid","type":"boolean"},{"name":"reference","type":"string"},{"default":[],"name":"signed","type":{"items":"quittance.PasskeySignature","type":"array"}}],"name":"SettleLine","namespace":"quittance","type":"record"}]},{"default":null,"name":"word","type":["null",{"fields":[{"name":"position","type":"int"},{"name":"attempt","type":"int"},{"name":"try","type":"int"},{"name":"source","type":"string"},{"name":"kind","type":"string"},{"name":"amount","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"name":"other_payee","type":"boolean"},{"default":null,"name":"code","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"name":"unproven","type":"boolean"},{"name":"absent","type":"boolean"},{"name":"suspect","type":"boolean"}],"name":"PayoutWord","namespace":"quittance","type":"record"}]},{"default":null,"name":"policy","type":["null",{"fields":[{"name":"policy","type":{"fields":[{"name":"version","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"default":[],"name":"tiers","type":{"items":{"fields":[{"name":"up_to","type":"long"},{"default":[],"name":"rules","type":{"items":{"fields":[{"name":"role","type":"string"},{"name":"needed","type":"int"}],"name":"ApprovalRule","namespace":"quittance","type":"record"},"type":"array"}}],"name":"ApprovalTier","namespace":"quittance","type":"record"},"type":"array"}},{"name":"line_from","type":"long"},{"name":"day_limit","type":"long"},{"name":"approve_within_ms","type":"long"},{"name":"pay_within_days","type":"int"},{"default":null,"name":"name_check","type":["null","string"]},{"default":null,"name":"release","type":["null","string"]},{"default":[],"name":"watchers","type":{"items":"string","type":"array"}}],"name":"ApprovalPolicy","namespace":"quittance","type":"record"}},{"default":[],"name":"confirmed","type":{"items":"quittance.PasskeySignature","type":"array"}}],"name":"ChangePolicy","namespace":"quittance","type":"record"}]},{"default":null,"name":"enrol","type":["null",{"fields":[{"default":[],"name":"people","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"number","type":"string"},{"default":[],"name":"roles","type":{"items":"string","type":"array"}},{"default":null,"name":"for","type":["null","string"]},{"default":null,"name":"until","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":[],"name":"keys","type":{"items":"bytes","type":"array"}}],"name":"EnrolledPerson","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"rp_id","type":["null","string"]},{"default":null,"name":"origin","type":["null","string"]},{"default":[],"name":"confirmed","type":{"items":"quittance.PasskeySignature","type":"array"}}],"name":"EnrolPeople","namespace":"quittance","type":"record"}]},{"default":null,"name":"revoke","type":["null",{"fields":[{"name":"person","type":"string"},{"name":"key","type":"bytes"}],"name":"RevokePerson","namespace":"quittance","type":"record"}]}],"name":"DisbursementCommand","namespace":"quittance","type":"record"}`
+const schemaDisbursementCommand = `{"fields":[{"name":"type","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"default":null,"name":"batch","type":["null","string"]},{"name":"registry","type":"long"},{"name":"issued_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"correlation_id","type":["null","string"]},{"name":"reply_partition","type":"int"},{"default":null,"name":"open","type":["null",{"fields":[{"name":"batch_ref","type":"string"},{"name":"scope","type":"string"},{"name":"source","type":"string"},{"name":"currency","type":"string"},{"name":"date","type":"string"},{"name":"maker","type":"string"},{"name":"import_id","type":"string"},{"default":[],"name":"accounts","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"fingerprint","type":"string"},{"name":"per_second","type":"int"}],"name":"BatchPayout","namespace":"quittance","type":"record"},"type":"array"}}],"name":"OpenBatch","namespace":"quittance","type":"record"}]},{"default":null,"name":"lines","type":["null",{"fields":[{"name":"import_id","type":"string"},{"name":"position","type":"int"},{"default":[],"name":"lines","type":{"items":{"fields":[{"name":"ref","type":"string"},{"name":"account","type":"string"},{"name":"amount","type":"long"},{"name":"leaf","type":"bytes"},{"name":"sealed","type":"bytes"},{"default":null,"name":"corrects","type":["null","string"]}],"name":"NewBatchLine","namespace":"quittance","type":"record"},"type":"array"}}],"name":"AddBatchLines","namespace":"quittance","type":"record"}]},{"default":null,"name":"seal","type":["null",{"fields":[{"name":"count","type":"int"},{"name":"sum","type":"long"},{"name":"root","type":"bytes"},{"name":"checked","type":"boolean"},{"default":null,"name":"waiver","type":["null","string"]}],"name":"SealBatch","namespace":"quittance","type":"record"}]},{"default":null,"name":"step","type":["null",{"fields":[{"default":null,"name":"by","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"name":"position","type":"int"},{"name":"level","type":"int"},{"default":null,"name":"asked_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"same","type":"boolean"},{"default":null,"name":"account","type":["null","string"]},{"default":[],"name":"signed","type":{"items":{"fields":[{"name":"person","type":"string"},{"name":"assertion","type":{"fields":[{"name":"public_key","type":"bytes"},{"name":"client_data","type":"bytes"},{"name":"authenticator_data","type":"bytes"},{"name":"signature","type":"bytes"}],"name":"PasskeyAssertion","namespace":"quittance","type":"record"}}],"name":"PasskeySignature","namespace":"quittance","type":"record"},"type":"array"}}],"name":"BatchStep","namespace":"quittance","type":"record"}]},{"default":null,"name":"settle","type":["null",{"fields":[{"name":"position","type":"int"},{"name":"paid","type":"boolean"},{"name":"reference","type":"string"},{"default":[],"name":"signed","type":{"items":"quittance.PasskeySignature","type":"array"}}],"name":"SettleLine","namespace":"quittance","type":"record"}]},{"default":null,"name":"word","type":["null",{"fields":[{"name":"position","type":"int"},{"name":"attempt","type":"int"},{"name":"try","type":"int"},{"name":"source","type":"string"},{"name":"kind","type":"string"},{"name":"amount","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"name":"other_payee","type":"boolean"},{"default":null,"name":"code","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"name":"unproven","type":"boolean"},{"name":"absent","type":"boolean"},{"name":"suspect","type":"boolean"}],"name":"PayoutWord","namespace":"quittance","type":"record"}]},{"default":null,"name":"policy","type":["null",{"fields":[{"name":"policy","type":{"fields":[{"name":"version","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"default":[],"name":"tiers","type":{"items":{"fields":[{"name":"up_to","type":"long"},{"default":[],"name":"rules","type":{"items":{"fields":[{"name":"role","type":"string"},{"name":"needed","type":"int"}],"name":"ApprovalRule","namespace":"quittance","type":"record"},"type":"array"}}],"name":"ApprovalTier","namespace":"quittance","type":"record"},"type":"array"}},{"name":"line_from","type":"long"},{"name":"day_limit","type":"long"},{"name":"approve_within_ms","type":"long"},{"name":"pay_within_days","type":"int"},{"default":null,"name":"name_check","type":["null","string"]},{"default":null,"name":"release","type":["null","string"]},{"default":[],"name":"watchers","type":{"items":"string","type":"array"}}],"name":"ApprovalPolicy","namespace":"quittance","type":"record"}},{"default":[],"name":"confirmed","type":{"items":"quittance.PasskeySignature","type":"array"}}],"name":"ChangePolicy","namespace":"quittance","type":"record"}]},{"default":null,"name":"enrol","type":["null",{"fields":[{"default":[],"name":"people","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"number","type":"string"},{"default":[],"name":"roles","type":{"items":"string","type":"array"}},{"default":null,"name":"for","type":["null","string"]},{"default":null,"name":"until","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":[],"name":"keys","type":{"items":"bytes","type":"array"}}],"name":"EnrolledPerson","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"rp_id","type":["null","string"]},{"default":null,"name":"origin","type":["null","string"]},{"default":[],"name":"confirmed","type":{"items":"quittance.PasskeySignature","type":"array"}}],"name":"EnrolPeople","namespace":"quittance","type":"record"}]},{"default":null,"name":"revoke","type":["null",{"fields":[{"name":"person","type":"string"},{"name":"key","type":"bytes"}],"name":"RevokePerson","namespace":"quittance","type":"record"}]}],"name":"DisbursementCommand","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*DisbursementCommand) Name() string { return "quittance.DisbursementCommand" }
@@ -7917,7 +7951,7 @@ func (*DisbursementReply) Name() string { return "quittance.DisbursementReply" }
 // Schema is the Avro schema with every named type expanded.
 func (*DisbursementReply) Schema() string { return schemaDisbursementReply }
 
-const schemaPayoutRequest = `{"fields":[{"name":"kind","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"line","type":{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"},{"name":"ref","type":"string"},{"name":"account","type":"int"},{"name":"amount","type":"long"},{"name":"leaf","type":"bytes"},{"default":null,"name":"sealed","type":["null","bytes"]},{"name":"corrects","type":{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"}],"name":"BatchLineKey","namespace":"quittance","type":"record"}},{"default":null,"name":"corrects_ref","type":["null","string"]},{"name":"corrected_by","type":"quittance.BatchLineKey"},{"name":"status","type":"string"},{"name":"attempt","type":"int"},{"name":"try","type":"int"},{"name":"retries","type":"int"},{"default":0,"name":"unsent","type":"int"},{"default":0,"name":"settled","type":"int"},{"default":null,"name":"sent_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"requested_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"enquired_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"answered","type":"boolean"},{"name":"declined","type":"boolean"},{"name":"unproven","type":"boolean"},{"name":"contested","type":"boolean"},{"name":"doubt","type":"int"},{"name":"paid_by","type":"int"},{"name":"out","type":"boolean"},{"default":null,"name":"case","type":["null","string"]},{"default":null,"name":"code","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"BatchLine","namespace":"quittance","type":"record"}},{"name":"account","type":"string"},{"name":"fingerprint","type":"string"},{"name":"currency","type":"string"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"not_after","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"PayoutRequest","namespace":"quittance","type":"record"}`
+const schemaPayoutRequest = `{"fields":[{"name":"kind","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"line","type":{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"},{"name":"ref","type":"string"},{"name":"account","type":"int"},{"name":"amount","type":"long"},{"name":"leaf","type":"bytes"},{"default":null,"name":"sealed","type":["null","bytes"]},{"name":"corrects","type":{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"}],"name":"BatchLineKey","namespace":"quittance","type":"record"}},{"default":null,"name":"corrects_ref","type":["null","string"]},{"name":"corrected_by","type":"quittance.BatchLineKey"},{"name":"status","type":"string"},{"name":"attempt","type":"int"},{"name":"try","type":"int"},{"name":"retries","type":"int"},{"default":0,"name":"unsent","type":"int"},{"default":0,"name":"settled","type":"int"},{"default":null,"name":"sent_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"requested_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"enquired_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"answered","type":"boolean"},{"name":"declined","type":"boolean"},{"name":"unproven","type":"boolean"},{"name":"contested","type":"boolean"},{"name":"doubt","type":"int"},{"name":"paid_by","type":"int"},{"name":"out","type":"boolean"},{"default":null,"name":"case","type":["null","string"]},{"default":null,"name":"code","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"BatchLine","namespace":"quittance","type":"record"}},{"name":"account","type":"string"},{"name":"fingerprint","type":"string"},{"name":"currency","type":"string"},{"default":0,"name":"closings","type":"int"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"not_after","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"PayoutRequest","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*PayoutRequest) Name() string { return "quittance.PayoutRequest" }

@@ -107,6 +107,8 @@ func (j *job[A]) move() string {
 			return j.late()
 		case errors.Is(err, errLeft):
 			return OutcomeLeft
+		case err == nil && j.request.Confirms(a):
+			return j.confirm(a)
 		case err == nil:
 			return j.request.Answered(j.Hand, a, j.about.Kind)
 		}
@@ -126,6 +128,25 @@ func (j *job[A]) move() string {
 				return j.request.Answered(j.Hand, a, KindEnquire)
 			}
 		}
+		if !j.pause(n, err, j.about.NotAfter) {
+			return OutcomeLeft
+		}
+	}
+}
+
+// confirm enquires about an answer that counts only with an enquiry, without the slot of the call, and reports both.
+func (j *job[A]) confirm(a A) string {
+	for n := 0; ; n++ {
+		enquired, err := j.enquire(nil)
+		switch {
+		case errors.Is(err, errLeft):
+			return OutcomeLeft
+		case err == nil:
+			return j.request.Answered(j.Hand, j.request.Confirm(a, &enquired), j.about.Kind)
+		case !j.cfg.Now().Before(j.about.NotAfter):
+			return j.request.Answered(j.Hand, j.request.Confirm(a, nil), j.about.Kind)
+		}
+		j.Warn("confirming a refusal", err)
 		if !j.pause(n, err, j.about.NotAfter) {
 			return OutcomeLeft
 		}

@@ -72,6 +72,12 @@ type Request[A any] interface {
 	// call of which nobody knows whether it arrived. Otherwise the request is sent again,
 	// with the same id.
 	Settles(a A) bool
+	// Confirms reports whether the answer to the call that moves money counts only with an
+	// enquiry. Then the loop enquires, in a slot of enquiries, and Confirm joins the two.
+	Confirms(a A) bool
+	// Confirm returns the answer to a call that moves money from it and the enquiry that
+	// followed. enquired is nil if the operator has not answered until NotAfter.
+	Confirm(a A, enquired *A) A
 	// Answered reports what the operator answered to a request for money: to the call itself,
 	// or to an enquiry (KindEnquire) that settled it. It returns the outcome for the metrics,
 	// as Hand.Reported does.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -59,8 +60,16 @@ func (p *payout) Enquire(context.Context) (string, error) {
 	return p.enquire()
 }
 
-func (p *payout) Unsendable(error) bool { return false }
-func (p *payout) Settles(string) bool   { return true }
+func (p *payout) Unsendable(error) bool  { return false }
+func (p *payout) Settles(string) bool    { return true }
+func (p *payout) Confirms(a string) bool { return a == "refused" }
+
+func (p *payout) Confirm(a string, enquired *string) string {
+	if enquired == nil {
+		return a + ", not confirmed"
+	}
+	return a + ", " + *enquired
+}
 
 func (p *payout) Answered(h *calls.Hand, a string, to calls.Kind) string {
 	return p.report(h, string(to)+": "+a, a)
@@ -187,6 +196,8 @@ func TestAnotherKindOfRequest(t *testing.T) {
 		"answered":                        {ask: says("paid"), within: time.Minute, asks: 1, want: "pay: paid"},
 		"time-out, then not found":        {ask: fails(true), enquire: says("unknown"), within: time.Minute, asks: 1, enquiries: 1, want: "enquire: unknown"},
 		"surely not sent, until too late": {ask: fails(false), within: time.Second, asks: -1, want: "never sent: calling: timeout"},
+		"a refusal, and the enquiry":      {ask: says("refused"), enquire: says("unknown"), within: time.Minute, asks: 1, enquiries: 1, want: "pay: refused, unknown"},
+		"a refusal, and no enquiry":       {ask: says("refused"), enquire: fails(false), within: time.Second, asks: 1, enquiries: -1, want: "pay: refused, not confirmed"},
 		"too late for the first reader":   {within: -time.Minute, want: "never sent: <nil>"},
 		"too late for the second reader":  {enquire: says("unknown"), within: -time.Minute, again: true, enquiries: 1, want: "late: unknown"},
 		"no account":                      {within: time.Second, prepared: &connector.Error{Doing: "finding", Fault: connector.FaultCredentials}, want: "never sent: finding: credentials"},
@@ -204,7 +215,7 @@ func TestAnotherKindOfRequest(t *testing.T) {
 				if n := p.asks.Load(); c.asks >= 0 && n != c.asks || c.asks < 0 && n < 2 {
 					t.Errorf("%d calls", n)
 				}
-				if n := p.enquiries.Load(); n != c.enquiries {
+				if n := p.enquiries.Load(); c.enquiries >= 0 && n != c.enquiries || c.enquiries < 0 && n < 2 {
 					t.Errorf("%d enquiries, want %d", n, c.enquiries)
 				}
 				if w.signed != 1 {
@@ -222,4 +233,34 @@ func TestAnotherKindOfRequest(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An operator refuses all requests of an account that makes few enquiries a second. The enquiries that confirm the refusals wait
+// without the places of calls that move money, so that another request is carried out at once.
+func TestRefusalsLeaveTheirPlaces(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, do func(*payout) bool, _ *written, _ *prometheus.Registry) {
+		answered := make(chan struct{})
+		var wait sync.WaitGroup
+		for range 200 {
+			p := request(time.Minute)
+			p.ask, p.enquire = says("refused"), func() (string, error) { <-answered; return "unknown", nil }
+			wait.Go(func() { do(p) })
+		}
+		synctest.Wait()
+		other := request(time.Minute)
+		other.ask = says("paid")
+		done := make(chan bool)
+		go func() { done <- do(other) }()
+		select {
+		case <-done:
+		case <-time.After(time.Second):
+			t.Error("the request waits for enquiries about others")
+		}
+		close(answered)
+		wait.Wait()
+		if t.Failed() {
+			<-done
+		}
+	})
 }

@@ -111,6 +111,12 @@ func (j *job) Settles(o connector.Outcome) bool {
 	return o.Status != checkout.OutcomeUnknown && (o.Decided() || !j.redirects())
 }
 
+// Confirms reports false: a refusal of a request for money moves none later.
+func (j *job) Confirms(connector.Outcome) bool { return false }
+
+// Confirm is not called.
+func (j *job) Confirm(o connector.Outcome, _ *connector.Outcome) connector.Outcome { return o }
+
 // Unsendable reports whether the payer's number stays unreadable: an erasure or an older
 // database took its key.
 func (j *job) Unsendable(err error) bool { return errors.Is(err, personal.ErrErased) }

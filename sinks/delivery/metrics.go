@@ -46,7 +46,7 @@ func newCounters(reg prometheus.Registerer, kind deliveries.Kind) *counters {
 	}
 	c := &counters{
 		planned:     counter("planned_total", "Deliveries made from notifications."),
-		unaddressed: counter("unaddressed_total", "Notifications without a configured destination."),
+		unaddressed: counter("unaddressed_total", "Notifications, and events that have one, without a configured destination."),
 		poison:      counter("poison_total", "Records that cannot be decoded."),
 		refused:     counter("bodies_refused_total", "Deliveries that are not sent because nothing proves that the processor made their body for their destination."),
 		unproven:    counter("bodies_unproven_total", "Deliveries without a proof of their body that were accepted (--accept-unproven-bodies)."),

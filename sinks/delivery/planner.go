@@ -110,6 +110,9 @@ func (p *Planner) decode(r *kgo.Record) (notification, error) {
 	out := notification{partition: partition{r.Topic, r.Partition}, offset: r.Offset}
 	if s, ok := p.sources[r.Topic]; ok {
 		notifications, err := s.Notifications(p.cfg.Codec, r.Value)
+		if errors.Is(err, deliveries.ErrNoApplication) {
+			return out, nil // counted as one without a destination
+		}
 		for _, n := range notifications {
 			origin.SignBody(p.cfg.Kind.Notifications, n, p.cfg.Bodies)
 			p.address(&out, n)

@@ -70,6 +70,7 @@ const Group = "sinks.disburse"
 type Sink struct {
 	cfg  Config
 	loop *calls.Loop[connector.PayoutOutcome]
+	gate gate
 }
 
 // New checks the configuration and makes a Sink. It joins the group {prefix}sinks.disburse when it runs.

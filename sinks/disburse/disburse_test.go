@@ -2,6 +2,10 @@ package disburse_test
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +13,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +26,7 @@ import (
 	"quittance/disbursement/digest"
 	"quittance/internal/commands"
 	"quittance/internal/connector"
+	"quittance/internal/connector/airtel"
 	"quittance/internal/connector/mtn"
 	"quittance/internal/disbursements"
 	"quittance/internal/personal"
@@ -44,12 +50,21 @@ type rail struct {
 	operator string
 	replaced bool
 	unknown  bool
+
+	// refuses is set while the simulated operators refuse the agency's settings: Airtel its PIN, which was tried pins times, MTN
+	// its keys.
+	refuses atomic.Bool
+	pins    atomic.Int64
 }
 
 func newRail(t *testing.T) *rail {
 	t.Helper()
 	r := &rail{Installation: payouts.Install(t), t: t, faults: &connectors.Faults{}}
-	s, err := simulator.New(simulator.Config{Now: r.Now, Log: servers.Logger(t), Poll: 20 * time.Millisecond, ApprovalDelay: 300 * time.Millisecond, AmbiguousDelay: 300 * time.Millisecond})
+	s, err := simulator.New(simulator.Config{
+		Now: r.Now, Log: servers.Logger(t), Poll: 20 * time.Millisecond, ApprovalDelay: 300 * time.Millisecond, AmbiguousDelay: 300 * time.Millisecond,
+		AirtelPIN: func([]byte) bool { r.pins.Add(1); return !r.refuses.Load() },
+		MTN:       func(_, _, _ string) bool { return !r.refuses.Load() },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,10 +112,26 @@ func (r *rail) sink() (stop func()) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	airtelPays, err := airtel.NewPayouts(connector.Config{Now: r.Now, Timeout: 500 * time.Millisecond, EnquiriesPerSecond: 100})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	public, err := x509.MarshalPKIXPublicKey(&private.PublicKey)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	other := airtel.PayoutAccount{BaseURL: connector.BaseURL(r.operator + "/airtel"), ClientID: "c", ClientSecret: "s", PIN: "4711", PublicKey: base64.StdEncoding.EncodeToString(public)}
 	account := mtn.PayoutAccount{BaseURL: connector.BaseURL(r.operator + "/mtn"), TargetEnvironment: "mtncongo", SubscriptionKey: "s", APIUser: "u", APIKey: "k"}
 	s, err := disburse.New(disburse.Config{
-		Kafka: r.Kafka, Topology: r.Topology, Codec: r.Codec, Connectors: map[string]connector.PayoutConnector{"mtn": pays},
+		Kafka: r.Kafka, Topology: r.Topology, Codec: r.Codec, Connectors: map[string]connector.PayoutConnector{"mtn": pays, "airtel": airtelPays},
 		Account: func(tenantID string, live bool, code, fingerprint string) (disburse.Account, bool) {
+			if code == "airtel" {
+				return disburse.Account{Account: other, Operator: "airtel"}, tenantID == payroll.Tenant && !live && fingerprint == "f-airtel"
+			}
 			return disburse.Account{Account: account, Operator: "mtn", Replaced: r.replaced}, !r.unknown && tenantID == payroll.Tenant && !live && code == "mtn" && fingerprint == "f-mtn"
 		},
 		Open: open, Requests: requests, Commands: signer, Now: r.Now, Log: servers.Logger(r.t), Metrics: prometheus.NewRegistry(),

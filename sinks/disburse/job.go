@@ -146,6 +146,9 @@ func (j *job) Prepare(h *calls.Hand, kind calls.Kind) error {
 		return &connector.Error{Doing: "reading the payee's number", Fault: connector.FaultMalformed, Err: errPayee} // not err: it may quote the number
 	}
 	j.reference.Payee, j.purpose = payee, content.Purpose
+	if kind == kindPay {
+		return j.sink.gate.enter(q, j.account)
+	}
 	return nil
 }
 
@@ -167,7 +170,13 @@ func opening(err error) error {
 // Ask has the operator pay.
 func (j *job) Ask(ctx context.Context) (connector.PayoutOutcome, error) {
 	j.asked++
-	return j.connector.Pay(ctx, j.account, connector.Payout{PayoutReference: j.reference, PayoutRef: j.attempt.PayoutRef(), Purpose: j.purpose})
+	o, err := j.connector.Pay(ctx, j.account, connector.Payout{PayoutReference: j.reference, PayoutRef: j.attempt.PayoutRef(), Purpose: j.purpose})
+	j.sink.gate.leave(&j.request, j.account, o, err)
+	if refusesAccount(err) {
+		j.asked-- // the operator has certainly done nothing
+		return o, refusedBy(string(connector.FaultCredentials))
+	}
+	return o, err
 }
 
 // Enquire asks the operator about the attempt.
@@ -176,9 +185,22 @@ func (j *job) Enquire(ctx context.Context) (connector.PayoutOutcome, error) {
 }
 
 // Unsendable reports whether no reader can ever send the request: the line cannot be opened, is another one, pays nobody
-// whom the operator knows, or from an account that nobody approved.
+// whom the operator knows, from an account that nobody approved, or from one whose settings the operator refuses.
 func (j *job) Unsendable(err error) bool {
-	return unopenable(err) || errors.Is(err, errChanged) || errors.Is(err, errPayee) || errors.Is(err, errReplaced)
+	return unopenable(err) || errors.Is(err, errChanged) || errors.Is(err, errPayee) || errors.Is(err, errReplaced) || errors.Is(err, errClosed)
+}
+
+// Confirms reports whether the answer is a refusal of the request, about which the operator is to be asked.
+func (j *job) Confirms(o connector.PayoutOutcome) bool { return o.Unconfirmed }
+
+// Confirm returns what a refusal of the request and the enquiry after it say together. Without an enquiry the refusal is that of
+// the request alone, and the processor has the operator asked.
+func (j *job) Confirm(refusal connector.PayoutOutcome, enquired *connector.PayoutOutcome) connector.PayoutOutcome {
+	if enquired == nil {
+		return refusal
+	}
+	o, _ := connector.PayoutOfRefused(refusal, *enquired, nil) // its only error is that of the enquiry
+	return o
 }
 
 // Settles reports that each answer to an enquiry ends the request. Whether an attempt that the operator does not know is
@@ -208,7 +230,11 @@ func (j *job) Enquired(h *calls.Hand, o connector.PayoutOutcome) string {
 // NeverSent tells that nothing was sent, and why.
 func (j *job) NeverSent(h *calls.Hand, cause error) string {
 	word := disbursement.Word{Kind: disbursement.WordNeverSent}
+	var closed *closedError
 	switch {
+	case errors.As(cause, &closed):
+		// The operator refused the account before it looked at the payout, or another one's: it has no such payout.
+		word = disbursement.Word{Kind: disbursement.WordClosed, Absent: true, Code: closed.code}
 	case unopenable(cause):
 		word.Kind = disbursement.WordUnopenable
 	case errors.Is(cause, errChanged):
@@ -236,8 +262,10 @@ func wordOf(o connector.PayoutOutcome) disbursement.Word {
 	case connector.PayoutRefused:
 		w.Kind, w.Unproven, w.Absent = disbursement.WordRefused, o.Unproven, o.Absent
 		switch o.Cause {
-		case connector.CauseFunds, connector.CauseAccount:
+		case connector.CauseFunds:
 			w.Kind = disbursement.WordNoFunds
+		case connector.CauseAccount:
+			w.Kind = disbursement.WordClosed
 		case connector.CausePayeeOrAccount:
 			w.Suspect = true
 		case connector.CausePayee, connector.CauseOperator:

@@ -83,6 +83,7 @@ const (
 	announceNobody      = "nobody"      // nobody gave contact data
 	announceErased      = "erased"      // the contact data is erased
 	announceUnreachable = "unreachable" // the contact data is no address that messages reach
+	announceWaits       = "waits"       // the batch_ref was sealed often: the letter is made if the batch waits
 	announceStale       = "stale"       // the event is older than the life of its message
 )
 

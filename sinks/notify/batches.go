@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
 
 	"quittance/disbursement"
 	"quittance/disbursement/policy"
@@ -70,7 +72,7 @@ func NewBatches(cfg BatchesConfig) (*Batches, error) {
 	b := &Batches{cfg: cfg, told: with.NewCounterVec(prometheus.CounterOpts{
 		Name: "quittance_batch_notices_total", Help: "Messages to staff about disbursement batches, by outcome. One that is made again is counted again.",
 	}, []string{"outcome"})}
-	for _, o := range []string{announceMade, announceNobody, announceUnreachable, announceStale} {
+	for _, o := range []string{announceMade, announceWaits, announceNobody, announceUnreachable, announceStale} {
 		b.told.WithLabelValues(o)
 	}
 	var err error
@@ -96,7 +98,63 @@ func NewBatches(cfg BatchesConfig) (*Batches, error) {
 // Run tells staff until ctx ends, then returns nil. While Kafka or Postgres is away it waits. It returns an error only when
 // it could not begin.
 func (b *Batches) Run(ctx context.Context) error {
-	return consume.Batch(ctx, b.consumer, b.decode, b.tell)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { b.remind(ctx); return nil })
+	group.Go(func() error { return consume.Batch(ctx, b.consumer, b.decode, b.hear) })
+	return group.Wait()
+}
+
+const (
+	// A batch_ref that was sealed sealedOften times in sealedWithin has its next letters about waiting approvals when the batch has
+	// waited for sealedWaits: a preparer who seals and recalls all day would fill the approvers' mailboxes.
+	sealedOften  = 3
+	sealedWithin = 24 * time.Hour
+	sealedWaits  = time.Hour
+	remindEvery  = time.Minute
+)
+
+// hear tells of the events that were read, but for sealings of which the letter waits.
+func (b *Batches) hear(ctx context.Context, read []*disbursement.Event, _ []consume.Move) error {
+	for i, e := range read {
+		if e == nil || e.Type != disbursement.EventSealed {
+			continue
+		}
+		n, err := b.cfg.Store.SealedBefore(ctx, *e.Batch, e.At, sealedWithin)
+		if err != nil {
+			return fmt.Errorf("finding whether the letters of the event %s wait: %w", e.ID, err)
+		}
+		if n >= sealedOften {
+			b.told.WithLabelValues(announceWaits).Inc()
+			read[i] = nil
+		}
+	}
+	return b.tell(ctx, read)
+}
+
+// remind tells of batches whose letter has waited, until ctx ends. The message has the id of the one that would have been sent at
+// once, so that nobody gets both, or one twice.
+func (b *Batches) remind(ctx context.Context) {
+	told := map[string]bool{}
+	for ok := true; ok; ok = consume.Sleep(ctx, remindEvery) {
+		now := b.cfg.Now()
+		list, err := b.cfg.Store.SealedAgain(ctx, now.Add(-notify.BatchToApprove.Life), now.Add(-sealedWaits), sealedOften, sealedWithin)
+		still := map[string]bool{}
+		for i := 0; i < len(list) && err == nil; i++ {
+			x := list[i]
+			if still[x.EventID] = true; told[x.EventID] {
+				continue
+			}
+			e := &disbursement.Event{ID: x.EventID, Type: disbursement.EventSealed, TenantID: x.TenantID, Live: x.Live, Batch: &x.Batch.Batch, At: x.At, Sealing: &x.Sealing}
+			if err = b.tell(ctx, []*disbursement.Event{e}); err == nil {
+				told[x.EventID] = true
+			}
+		}
+		if err == nil {
+			maps.DeleteFunc(told, func(id string, _ bool) bool { return !still[id] })
+		} else if ctx.Err() == nil {
+			b.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "approvers are not told of batches that were sealed again; it is tried again", slog.Any("error", err))
+		}
+	}
 }
 
 // decode returns the event of a record; nil for one of which nobody is told.
@@ -140,14 +198,22 @@ func kindOf(t disbursement.EventType) notify.Kind {
 	}
 }
 
+// kindOfEvent returns the kind of the messages about an event that has one.
+func kindOfEvent(e *disbursement.Event) notify.Kind {
+	if e.Type == disbursement.EventPaused && e.Detail[disbursement.DetailClosed] != "" {
+		return notify.BatchAccountClosed
+	}
+	return kindOf(e.Type)
+}
+
 // tell makes the messages of a batch of events.
-func (b *Batches) tell(ctx context.Context, read []*disbursement.Event, _ []consume.Move) error {
+func (b *Batches) tell(ctx context.Context, read []*disbursement.Event) error {
 	var staff []identity.StaffEntry // read at the first event of which somebody is told
 	for _, e := range read {
 		if e == nil {
 			continue
 		}
-		if !b.cfg.Now().Before(e.At.Add(kindOf(e.Type).Life)) {
+		if !b.cfg.Now().Before(e.At.Add(kindOfEvent(e).Life)) {
 			b.told.WithLabelValues(announceStale).Inc()
 			continue
 		}
@@ -210,7 +276,10 @@ func (b *Batches) people(ctx context.Context, e *disbursement.Event) (ids []stri
 func waitsFor(e *disbursement.Event) (ids []string) {
 	levels, given := e.Sealing.Content.Levels, e.Sealing.Given()
 	current := policy.Current(levels, given)
-	begun := len(given) == 0 || given[len(given)-1].Level < current
+	begun := current == 1
+	if e.Type == disbursement.EventApproval {
+		begun = given[len(given)-1].Level < current
+	}
 	if !begun || current > len(levels) {
 		return nil
 	}
@@ -274,7 +343,7 @@ const maxReason = 200
 
 // batchMessage returns the message of an event to a person.
 func batchMessage(e *disbursement.Event, agency, person, to string, lang money.Language) notify.Message {
-	k := kindOf(e.Type)
+	k := kindOfEvent(e)
 	m := notify.Message{
 		ID: notify.MessageID(k, provider.ChannelEmail, e.ID, person), Kind: k, Channel: provider.ChannelEmail, To: to, Locale: string(lang),
 		AgencyID: e.TenantID, Live: e.Live, At: e.At, Variables: map[string]string{notify.VariableAgency: agency},
@@ -294,6 +363,9 @@ func batchMessage(e *disbursement.Event, agency, person, to string, lang money.L
 		m.Variables[notify.VariableDetails] = totals(x, lang)
 	case disbursement.EventPaused:
 		m.Variables[notify.VariableAccount] = e.Detail[disbursement.DetailAccount]
+		if k.Name == notify.BatchAccountClosed.Name {
+			m.Variables[notify.VariableReason] = reasonOf(e.Detail[disbursement.DetailReason])
+		}
 	case disbursement.EventPolicy:
 		m.Variables[notify.VariableCount], m.Variables[notify.VariableDate] = strconv.FormatInt(e.Agency.Next.Version, 10), localMinute(e.Agency.NextAt)
 	case disbursement.EventRoster:

@@ -2,6 +2,7 @@ package notify_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/disbursement"
 	"quittance/disbursement/digest"
@@ -17,11 +19,13 @@ import (
 	"quittance/internal/deliveries"
 	"quittance/internal/disbursements"
 	"quittance/internal/identity"
+	"quittance/internal/kafka"
 	"quittance/internal/notify/payment"
 	"quittance/internal/provider"
 	"quittance/internal/signed"
 	"quittance/money"
 	processor "quittance/processors/disbursement"
+	"quittance/schemas"
 	"quittance/sinks/notify"
 	"quittance/sinks/readmodel"
 	"quittance/test/await"
@@ -237,4 +241,91 @@ func TestNoticesOfBatches(t *testing.T) {
 		return o.count(`SELECT count(*) FROM deliveries WHERE state NOT IN ($1)`, deliveries.StateDelivered) == 0
 	})
 	arrive()
+}
+
+// A preparer seals and recalls a batch all day. Approvers have three letters, and one more when a batch really waits for an hour;
+// each had a letter before.
+func TestSealingAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	o, i := newOffice(t), payouts.Install(t)
+	jean, mireille := o.jean, o.mireille
+	i.Process()
+	store := disbursements.NewStore(o.House.Pool, i.Codec)
+	model, err := readmodel.NewBatches(readmodel.BatchesConfig{Kafka: i.Kafka, Store: store, Log: slog.New(slog.NewTextHandler(o.log, nil)), Metrics: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deliverytest.Start(t, model)
+	i.OK(processor.SenderOperator, "", disbursement.Enrol{
+		People: []disbursement.Enrolled{payroll.Enrolled(jean.ID, "maker"), payroll.Enrolled(mireille.ID, "chief")}, RPID: payroll.RPID, Origin: payroll.Origin,
+	})
+	i.Advance(25 * time.Hour)
+	set := disbursement.SetPolicy{Policy: payroll.Policy()}
+	set.Confirmed = payroll.Confirm(2, set.Content(false), jean.ID, mireille.ID)
+	i.OK(processor.SenderOffice, "", set)
+	i.Advance(80 * time.Hour)
+	o.Advance(105 * time.Hour)
+	o.start()
+	begin := func() (stop func()) {
+		b, err := notify.NewBatches(notify.BatchesConfig{
+			Kafka: i.Kafka, Codec: i.Codec, Store: store, Keys: o.keys, Sender: o.sender, Now: i.Now, Log: slog.New(slog.NewTextHandler(o.log, nil)), Metrics: prometheus.NewRegistry(),
+			Staff: func(ctx context.Context) ([]identity.StaffEntry, error) {
+				return identity.ListStaff(ctx, o.House.Pool, signed.NewVerifier(o.House.Keys))
+			},
+			Agency: func(string) (payment.Agency, bool) { return payment.Agency{Name: "Direction des impôts"}, true },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return deliverytest.Start(t, b)
+	}
+	const revisions = 6
+	for n := range revisions {
+		id := fmt.Sprintf("dsb_%d", n)
+		open := payroll.Opening("SALARIES", i.Now().Format(time.DateOnly))
+		open.Maker = jean.ID
+		i.OK(processor.SenderOperator, id, open)
+		b := i.OK(processor.SenderOperator, id, disbursement.AddLines{ImportID: "i", Lines: []disbursement.NewLine{payroll.Line("line", "mtn", "", 1000)}})
+		i.OK(processor.SenderOperator, id, disbursement.Seal{Count: b.Count, Sum: b.Sum, Root: b.Tree.Root()})
+		if n < revisions-1 {
+			i.OK(processor.SenderOffice, id, disbursement.Recall{By: jean.ID})
+		}
+	}
+	deliverytest.Eventually(t, "the read model has the last revision", func() bool {
+		b, err := store.Batch(t.Context(), disbursements.Scope{}, "dsb_5")
+		return err == nil && b.Status == disbursement.StatusSealed
+	})
+	letters := func() (out []string) {
+		for _, l := range o.sim.Inbox(provider.ChannelEmail) {
+			for n := range revisions {
+				if id := fmt.Sprintf("dsb_%d", n); l.To == "mireille@example.org" && strings.Contains(l.Text, id) {
+					out = append(out, id)
+				}
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+	arrive := func(want ...string) {
+		t.Helper()
+		if !await.Within(deliverytest.Patience, func() bool { return slices.Equal(letters(), want) }) {
+			t.Fatalf("letters about %v, want %v", letters(), want)
+		}
+	}
+	stop := begin()
+	arrive("dsb_0", "dsb_1", "dsb_2")
+	deliverytest.Eventually(t, "all sealings are heard of", func() bool {
+		topic := i.Topology.Name(schemas.Disbursement.Events)
+		open, err := kafka.Unsettled(t.Context(), kadm.NewClient(i.Producer), topic, i.Kafka.Prefix+notify.BatchesGroup)
+		heard := err == nil
+		if heard {
+			err = i.Kafka.Read(t.Context(), topic, open, nil, func(*kgo.Record) (bool, error) { heard = false; return false, nil })
+		}
+		return heard && err == nil
+	})
+	arrive("dsb_0", "dsb_1", "dsb_2")
+	stop()
+	i.Advance(61 * time.Minute)
+	begin()
+	arrive("dsb_0", "dsb_1", "dsb_2", "dsb_5")
 }

@@ -38,6 +38,7 @@ type Batches struct {
 	types    *prometheus.CounterVec
 	cases    *prometheus.GaugeVec
 	paused   *prometheus.GaugeVec // mode
+	closed   *prometheus.GaugeVec // mode
 }
 
 // lookEvery is the time between two looks at open cases and at the accounts that are paused.
@@ -57,6 +58,9 @@ func NewBatches(cfg BatchesConfig) (*Batches, error) {
 		paused: with.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "quittance_disbursement_account_paused_seconds", Help: "How long the payout account pays nothing that is paused longest, of agencies with a batch that pays, by mode (test, live); 0 when there is none. Every instance reports the same.",
 		}, []string{"mode"}),
+		closed: with.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "quittance_disbursement_accounts_closed", Help: "Payout accounts that try no line because the operator refuses their settings, until a person says so, by mode (test, live). Every instance reports the same.",
+		}, []string{"mode"}),
 		types: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_disbursement_events_total", Help: "Events of disbursement batches by type and mode (test, live), counted when the read model has them.",
 		}, []string{"event", "mode"}),
@@ -66,6 +70,7 @@ func NewBatches(cfg BatchesConfig) (*Batches, error) {
 	}
 	for _, mode := range []string{modeTest, modeLive} {
 		b.paused.WithLabelValues(mode)
+		b.closed.WithLabelValues(mode)
 	}
 	for _, t := range disbursement.EventTypes() {
 		b.types.WithLabelValues(string(t), modeTest)
@@ -108,19 +113,25 @@ func (b *Batches) Run(ctx context.Context) error {
 func (b *Batches) watch(ctx context.Context) {
 	for ok := true; ok; ok = consume.Sleep(ctx, lookEvery) {
 		b.count(ctx)
-		since, err := b.cfg.Store.Paused(ctx)
+		accounts, err := b.cfg.Store.PausedAccounts(ctx, disbursements.Scope{})
 		if err != nil {
 			if ctx.Err() == nil {
 				b.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "it is not known which payout accounts are paused; it is tried again", slog.Any("error", err))
 			}
 			continue
 		}
-		for _, live := range []bool{false, true} {
-			age := 0.0
-			if at, paused := since[live]; paused {
-				age = max(0, b.cfg.Now().Sub(at).Seconds())
+		age, closed := map[bool]float64{}, map[bool]int{}
+		for _, a := range accounts {
+			if a.Waits {
+				age[a.Live] = max(age[a.Live], b.cfg.Now().Sub(a.Since).Seconds())
 			}
-			b.paused.WithLabelValues(disbursement.Mode(live)).Set(age)
+			if a.Closed {
+				closed[a.Live]++
+			}
+		}
+		for _, live := range []bool{false, true} {
+			b.paused.WithLabelValues(disbursement.Mode(live)).Set(age[live])
+			b.closed.WithLabelValues(disbursement.Mode(live)).Set(float64(closed[live]))
 		}
 	}
 }

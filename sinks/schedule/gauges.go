@@ -3,6 +3,8 @@ package schedule
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -22,7 +24,7 @@ const (
 	undeliveredNeedsOperator = "needs_operator"
 )
 
-// peekPatience bounds the time in which the topics are read.
+// peekPatience bounds the time in which a topic is read.
 const peekPatience = 5 * time.Second
 
 // gauges sets the gauges of deliveries. It reads deliveries without an attempt from the
@@ -42,8 +44,8 @@ func (s *Schedule) gauges(ctx context.Context, adm *kadm.Client) error {
 		for _, state := range []string{undeliveredRetrying, undeliveredHeld, undeliveredNeedsOperator} {
 			oldest[key{k.Kind, state}] = time.Time{}
 		}
-		if kafkaErr == nil {
-			oldest[key{k.Kind, undeliveredUntried}] = untried[k.Kind]
+		if at, known := untried[k.Kind]; known {
+			oldest[key{k.Kind, undeliveredUntried}] = at
 		}
 	}
 	backlog, err := s.cfg.Deliveries.Backlog(ctx)
@@ -99,32 +101,103 @@ func age(at, now time.Time) float64 {
 	return max(0, now.Sub(at).Seconds())
 }
 
-// untried returns, by kind, the time of the oldest event that planner or worker have not
-// settled; zero: none.
+// untried returns, by kind, the time of the oldest event that planner or worker have not settled; zero: none. A kind whose topics
+// cannot be read is missing, and the others are not: the error says why.
 func (s *Schedule) untried(ctx context.Context, adm *kadm.Client) (map[deliveries.Kind]time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, peekPatience)
-	defer cancel()
-	out := map[deliveries.Kind]time.Time{}
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	out, failed := map[deliveries.Kind]time.Time{}, map[deliveries.Kind]error{}
 	for _, kind := range s.cfg.Deliveries.Kinds() {
-		for _, stage := range stages(kind) {
-			topic := s.cfg.Kafka.Prefix + stage.Topic
-			spans, err := kafka.Unsettled(ctx, adm, topic, s.cfg.Kafka.Prefix+stage.Group)
-			if err != nil {
-				return nil, err
-			}
-			err = s.cfg.Kafka.Read(ctx, topic, spans, nil, func(r *kgo.Record) (bool, error) {
-				at, ok := stage.since(s.cfg.Codec, r.Value)
-				if ok {
-					out[kind.Kind] = earlier(out[kind.Kind], at)
-				}
-				return !ok, nil
+		out[kind.Kind] = time.Time{}
+		for n, stage := range stages(kind) {
+			seen := s.seenOf(kind.Kind, n)
+			wait.Go(func() {
+				at, err := s.oldestOf(ctx, adm, stage, seen)
+				mu.Lock()
+				defer mu.Unlock()
+				out[kind.Kind] = earlier(out[kind.Kind], at)
+				failed[kind.Kind] = errors.Join(failed[kind.Kind], err)
 			})
-			if err != nil {
-				return nil, err
+		}
+	}
+	wait.Wait()
+	var all error
+	for kind, err := range failed {
+		if err != nil {
+			delete(out, kind)
+			all = errors.Join(all, err)
+		}
+	}
+	return out, all
+}
+
+// seen is how far the records of a stage were looked at, by partition: those before next are settled, or ask for no delivery.
+type seen map[int32]struct {
+	next int64
+	at   time.Time // of the last of them
+}
+
+// seenOf returns what was seen of a stage of a kind.
+func (s *Schedule) seenOf(kind deliveries.Kind, n int) seen {
+	key := fmt.Sprintf("%s/%d", kind, n)
+	if s.seen[key] == nil {
+		if s.seen == nil {
+			s.seen = map[string]seen{}
+		}
+		s.seen[key] = seen{}
+	}
+	return s.seen[key]
+}
+
+// oldestOf returns the time of the oldest event of a stage that is not settled; zero: none. A topic may have many records that ask
+// for no delivery, as that of batches has on a payday, while the stage is behind. What was looked at once is not read again, and
+// when the time is over the last record that was looked at counts: what follows is not older.
+func (s *Schedule) oldestOf(ctx context.Context, adm *kadm.Client, stage untriedStage, seen seen) (oldest time.Time, err error) {
+	within, cancel := context.WithTimeout(ctx, peekPatience)
+	defer cancel()
+	topic := s.cfg.Kafka.Prefix + stage.Topic
+	spans, err := kafka.Unsettled(within, adm, topic, s.cfg.Kafka.Prefix+stage.Group)
+	if err != nil {
+		return oldest, err
+	}
+	for p, span := range spans {
+		if next := seen[p].next; next > span.From && next <= span.To {
+			span.From = next
+			spans[p] = span
+		}
+	}
+	open := map[int32]bool{}
+	for p, span := range spans {
+		open[p] = span.From < span.To
+	}
+	err = s.cfg.Kafka.Read(within, topic, spans, nil, func(r *kgo.Record) (bool, error) {
+		if err := within.Err(); err != nil {
+			return false, err
+		}
+		at, ok := stage.since(s.cfg.Codec, r.Value)
+		if ok {
+			oldest = earlier(oldest, at)
+		} else {
+			x := seen[r.Partition]
+			x.next, x.at = r.Offset+1, r.Timestamp.UTC()
+			seen[r.Partition] = x
+		}
+		open[r.Partition] = !ok && r.Offset+1 < spans[r.Partition].To
+		return !ok, nil
+	})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = nil
+		for p, unread := range open {
+			switch {
+			case !unread:
+			case seen[p].at.IsZero():
+				return oldest, fmt.Errorf("reading %s: nothing could be read in %s", topic, peekPatience)
+			default:
+				oldest = earlier(oldest, seen[p].at)
 			}
 		}
 	}
-	return out, nil
+	return oldest, err
 }
 
 // untriedStage is a stage with what reads the time of its records' events. since returns false for a record that notifies

@@ -13,6 +13,7 @@ import (
 	"quittance/schemas/record"
 	"quittance/sinks/erp"
 	"quittance/sinks/schedule"
+	"quittance/sinks/webhook"
 	deliverytest "quittance/test/deliveries"
 	"quittance/test/servers"
 )
@@ -94,4 +95,59 @@ func TestOldestUndelivered(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(hours())); len(got) != len(want) {
 		t.Errorf("%v", got)
 	}
+}
+
+// On a payday the planner of webhooks is behind a topic of which most events notify nobody. Reading it took longer than the gauges
+// had, and those of all kinds kept their last values.
+func TestASlowTopicLeavesTheOtherGauges(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	kinds := slices.Clone(b.Store.Kinds())
+	for i := range kinds {
+		if kinds[i].Kind == webhook.Kind {
+			kinds[i].Sources = []deliveries.Source{{Topic: schemas.Disbursement.Events, Notifications: func(*schemas.Codec, []byte) ([]*record.Notification, error) {
+				<-time.After(100 * time.Millisecond) // what takes long is reading
+				return nil, nil
+			}}}
+		}
+	}
+	metrics := prometheus.NewRegistry()
+	s, err := schedule.New(schedule.Config{
+		Kafka: b.Kafka, Codec: b.Codec, Deliveries: deliveries.NewStore(b.Pool, kinds), Outcomes: deliverytest.Outcomes(), Now: b.Now, Log: servers.Logger(t), Metrics: metrics,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 120 { // 12 seconds
+		produce(t, b, schemas.Disbursement.Events, "agency", []byte("an event of a line"))
+	}
+	n := b.Notification("tx", "app")
+	n.OccurredAt = b.Now().Add(-5 * time.Hour)
+	b.Notify(t, schemas.TopicConfirmations, true, n)
+	deliverytest.Start(t, s)
+	gauge := func(kind string) (seconds float64, set bool) {
+		families, err := metrics.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				if f.GetName() == "quittance_delivery_oldest_undelivered_seconds" && m.GetLabel()[0].GetValue() == kind && m.GetLabel()[1].GetValue() == "untried" {
+					return m.GetGauge().GetValue(), true
+				}
+			}
+		}
+		return 0, false
+	}
+	deliverytest.Eventually(t, "the gauge of another kind", func() bool {
+		hours, set := gauge("erp")
+		return set && hours > 5*3600-60
+	})
+	if seconds, set := gauge("webhook"); !set || seconds <= 0 {
+		t.Errorf("the gauge of the topic that is behind: %v, %v", seconds, set)
+	}
+	deliverytest.Eventually(t, "the topic is read to its end", func() bool {
+		seconds, set := gauge("webhook")
+		return set && seconds == 0
+	})
 }

@@ -72,6 +72,8 @@ type Schedule struct {
 	applied, poison, requeued         prometheus.Counter
 	oldest, rows, suspended, refusing *prometheus.GaugeVec
 	outstanding, oldestOutstanding    prometheus.Gauge
+	// seen is what the gauges have looked at, by stage. Only they use it, one after another.
+	seen map[string]seen
 }
 
 // New makes a schedule. It connects when it runs.

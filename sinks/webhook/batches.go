@@ -3,6 +3,7 @@ package webhook
 import (
 	"fmt"
 
+	"quittance/internal/deliveries"
 	"quittance/schemas"
 	mapping "quittance/schemas/mapping/batches"
 	"quittance/schemas/record"
@@ -25,7 +26,7 @@ func (b batches) notifications(codec *schemas.Codec, value []byte) ([]*record.No
 	}
 	app, ok := b.endpoints.IntegratorOf(r.TenantID)
 	if !ok {
-		return nil, nil
+		return nil, deliveries.ErrNoApplication
 	}
 	n, err := mapping.ToWebhook(e, app.ID)
 	if err != nil {

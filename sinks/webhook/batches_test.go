@@ -8,11 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"quittance/disbursement"
 	"quittance/internal/deliveries"
+	"quittance/internal/registry"
 	processor "quittance/processors/disbursement"
 	"quittance/schemas"
 	"quittance/schemas/mapping/batches"
@@ -44,6 +46,50 @@ func withEndpoints(receiver, secret string) string {
 	const portal = "    portal:\n"
 	file = strings.Replace(file, portal, "      - {id: 018f0000-0000-7000-8000-00000000000c, name: Autre, active: true, webhook_endpoints: ["+endpoint("other", "test, live", batchEvents)+"]}\n"+portal, 1)
 	return file + "  - {id: " + registries.AgencyB + ", slug: tresor, name: Trésor, applications: [{id: " + registries.AppB + ", name: Caisse, active: true, integrator: true, webhook_endpoints: [" + endpoint("agency", "test, live", batchEvents) + "]}]}\n"
+}
+
+// withoutIntegrator is a registry in which no agency has an integrator's application.
+type withoutIntegrator struct{ *registry.Registry }
+
+func (withoutIntegrator) IntegratorOf(string) (registry.Application, bool) {
+	return registry.Application{}, false
+}
+
+// The webhooks of an agency that has no integrator's application are counted as those that have no endpoint: they were lost without a
+// number.
+func TestEventsWithoutAnApplicationAreCounted(t *testing.T) {
+	t.Parallel()
+	b, i := bench(t), payouts.Install(t)
+	b.Kafka = i.Kafka
+	house := registries.SetUp(t)
+	house.Seed(t, registries.Full)
+	reg := withoutIntegrator{house.Open(t).Registry}
+	policy, err := webhook.NewPolicy(webhook.Config{Endpoints: reg, Now: b.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := b.Sender(webhook.Registration(reg), policy)
+	metrics := prometheus.NewRegistry()
+	cfg.Metrics = metrics
+	i.Process()
+	i.Agency()
+	held := i.Sealed("dsb_held", 1)
+	i.OK(processor.SenderOffice, held.ID, disbursement.SetHold{By: "ben", Reason: "a doubt"})
+	deliverytest.Start(t, deliverytest.Planner(t, cfg))
+	b.Settled(t, schemas.Disbursement.Events, "webhook-planner")
+	families, err := metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := 0.0
+	for _, f := range families {
+		if strings.HasSuffix(f.GetName(), "_unaddressed_total") {
+			counted += f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	if counted != 1 {
+		t.Errorf("%v webhooks without a destination, want 1", counted)
+	}
 }
 
 // The integrator's application of the batch's agency gets each event of a batch that it names, once, signed, in the

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
@@ -492,6 +493,12 @@ func (b *Browser) Post(path string, fields url.Values) *httptest.ResponseRecorde
 
 // Upload sends a form with a file.
 func (b *Browser) Upload(path string, fields url.Values, file []byte) *httptest.ResponseRecorder {
+	return b.SlowUpload(path, fields, file, nil)
+}
+
+// SlowUpload is Upload whose body does not end before wait is closed. begun, which may be nil, is called when the server begins to
+// read.
+func (b *Browser) SlowUpload(path string, fields url.Values, file []byte, wait <-chan struct{}, begun ...func()) *httptest.ResponseRecorder {
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
 	for name := range fields {
@@ -500,11 +507,34 @@ func (b *Browser) Upload(path string, fields url.Values, file []byte) *httptest.
 	part, _ := form.CreateFormFile("file", "lines.csv")
 	_, _ = part.Write(file)
 	_ = form.Close()
-	return b.do(http.MethodPost, path, form.FormDataContentType(), body.Bytes())
+	return b.send(http.MethodPost, path, form.FormDataContentType(), &slowBody{Reader: &body, wait: wait, begun: begun})
+}
+
+// slowBody is a body that waits before its end.
+type slowBody struct {
+	io.Reader
+	wait  <-chan struct{}
+	begun []func()
+}
+
+func (s *slowBody) Read(p []byte) (int, error) {
+	for _, f := range s.begun {
+		f()
+	}
+	s.begun = nil
+	n, err := s.Reader.Read(p)
+	if errors.Is(err, io.EOF) && s.wait != nil {
+		<-s.wait
+	}
+	return n, err
 }
 
 func (b *Browser) do(method, path, contentType string, body []byte) *httptest.ResponseRecorder {
-	r := httptest.NewRequestWithContext(context.Background(), method, path, bytes.NewReader(body))
+	return b.send(method, path, contentType, bytes.NewReader(body))
+}
+
+func (b *Browser) send(method, path, contentType string, body io.Reader) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(context.Background(), method, path, body)
 	for name, values := range b.Header {
 		r.Header[name] = values
 	}

@@ -160,9 +160,23 @@ func (x payoutTarget) payout(t *testing.T, payee string) connector.Payout {
 	}
 }
 
-func (x payoutTarget) pay(t *testing.T, p connector.Payout) connector.PayoutOutcome {
+// confirmed has the operator pay, and enquires if the answer says so, as whoever uses the port does.
+func (x payoutTarget) confirmed(t *testing.T, p connector.Payout) (connector.PayoutOutcome, error) {
 	t.Helper()
 	o, err := x.connector.Pay(t.Context(), x.account, p)
+	if err != nil || !o.Unconfirmed {
+		return o, err
+	}
+	if o.Status != connector.PayoutRefused || o.Decided() {
+		t.Errorf("only a refusal is unconfirmed, and it decides nothing: %+v", o)
+	}
+	known, err := x.connector.EnquirePayout(t.Context(), x.account, p.PayoutReference)
+	return connector.PayoutOfRefused(o, known, err)
+}
+
+func (x payoutTarget) pay(t *testing.T, p connector.Payout) connector.PayoutOutcome {
+	t.Helper()
+	o, err := x.confirmed(t, p)
 	if err != nil {
 		t.Fatalf("Pay: %v", err)
 	}
@@ -231,7 +245,7 @@ func payoutLostAnswers(t *testing.T, x payoutTarget) {
 	} {
 		p := x.payout(t, x.Paid)
 		x.faults.Next(1, x.Asks, fault)
-		_, err := x.connector.Pay(t.Context(), x.account, p)
+		_, err := x.confirmed(t, p)
 		x.fault(t, p, err, true, want)
 		x.pay(t, p) // with the same id
 		x.settled(t, p)
@@ -261,7 +275,7 @@ func payoutUnreadable(t *testing.T, x payoutTarget) {
 	for _, fault := range []Fault{Garbage, Empty, Endless, Elsewhere} {
 		p := x.payout(t, x.Paid)
 		x.faults.Next(1, x.Asks, fault)
-		if o, err := x.connector.Pay(t.Context(), x.account, p); err == nil && o.Decided() {
+		if o, err := x.confirmed(t, p); err == nil && o.Decided() {
 			t.Errorf("%s: %+v", fault, o)
 		} else if err != nil {
 			x.fault(t, p, err, true, connector.FaultMalformed)
@@ -275,7 +289,7 @@ func payoutUnreadable(t *testing.T, x payoutTarget) {
 	for _, status := range []int{http.StatusOK, http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity} {
 		p := x.payout(t, x.Paid)
 		x.faults.Answer(1, x.Asks, status, `{"code":"SOMETHING_NEW","message":"?","status":{"code":"400","response_code":"DP009000099999","success":false}}`)
-		if o, err := x.connector.Pay(t.Context(), x.account, p); err == nil && o.Decided() {
+		if o, err := x.confirmed(t, p); err == nil && o.Decided() {
 			t.Errorf("an unknown code with %d: %+v", status, o)
 		}
 	}
@@ -294,7 +308,7 @@ func payoutKnown(t *testing.T, x payoutTarget) {
 		for _, enquiry := range []Answer{{http.StatusInternalServerError, ""}, x.NotFound} {
 			x.faults.Answer(1, x.Asks, known.Status, known.Body)
 			x.faults.Answer(1, x.Enquires, enquiry.Status, enquiry.Body)
-			if o, err := x.connector.Pay(t.Context(), x.account, p); err != nil || o.Status != connector.PayoutPending {
+			if o, err := x.confirmed(t, p); err != nil || o.Status != connector.PayoutPending {
 				t.Errorf("%+v, enquiry %d: %+v, %v", known, enquiry.Status, o, err)
 			}
 		}
@@ -331,7 +345,7 @@ func payoutRefused(t *testing.T, x payoutTarget) {
 		}
 		p := x.payout(t, x.Paid)
 		x.faults.Answer(1, x.Asks, answer.Status, answer.Body)
-		if o, err := x.connector.Pay(t.Context(), x.account, p); err == nil {
+		if o, err := x.confirmed(t, p); err == nil {
 			if o.Status != connector.PayoutRefused || o.Cause != want.Cause || o.Unproven != want.Unproven || o.Reason == "" {
 				t.Errorf("%s: %+v, want %+v", code, o, want)
 			}
@@ -341,14 +355,14 @@ func payoutRefused(t *testing.T, x payoutTarget) {
 		// The operator has an earlier request of the id, whose answer was lost.
 		x.pay(t, p)
 		x.faults.Answer(1, x.Asks, answer.Status, answer.Body)
-		if o, err := x.connector.Pay(t.Context(), x.account, p); err == nil && o.Status != connector.PayoutPaid && o.Status != connector.PayoutPending {
+		if o, err := x.confirmed(t, p); err == nil && o.Status != connector.PayoutPaid && o.Status != connector.PayoutPending {
 			t.Errorf("%s of a payout that was made: %+v", code, o)
 		}
 		x.settled(t, p)
 		// No enquiry agrees.
 		x.faults.Answer(1, x.Asks, answer.Status, answer.Body)
 		x.faults.Next(1, x.Enquires, Error500)
-		o, err := x.connector.Pay(t.Context(), x.account, p)
+		o, err := x.confirmed(t, p)
 		if err == nil {
 			t.Errorf("%s without an enquiry: %+v", code, o)
 		} else if !connector.Uncertain(err) {

@@ -160,6 +160,13 @@ func TestCrashOfBatches(t *testing.T) {
 	if poison > 0 {
 		t.Errorf("%d records are in the poison topics, want none", poison)
 	}
+	// Each batch is proven from Kafka: what was approved, by whom, and that each request is of a line of it.
+	for _, b := range p.batches {
+		proof, err := p.office.Prove(ctx, b)
+		if err != nil || len(proof.Faults) > 0 || proof.Sent < b.Lines {
+			t.Errorf("%s is not proven: %d requests of %d lines, %q, %v", b.ID, proof.Sent, b.Lines, proof.Faults, err)
+		}
+	}
 	// A run in which little happened proves nothing.
 	if verdict.paid < size.lines/2 || verdict.faults < size.lines/20 || verdict.dups == 0 || verdict.returned == 0 || verdict.unseen == 0 || verdict.retries == 0 {
 		t.Errorf("of %d lines %d were paid; %d faults, %d requests again, %d returned, %d said to be paid, %d further attempts", verdict.lines, verdict.paid, verdict.faults, verdict.dups, verdict.returned, verdict.unseen, verdict.retries)

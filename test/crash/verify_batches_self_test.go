@@ -62,6 +62,10 @@ func TestSettledSees(t *testing.T) {
 		"a batch that waits": {func(r *paidOut) { r.batches["dsb_1"] = disbursement.StatusReleasing }, "lines=5 paid=3 returned=0 paid_twice=0 lost=0 stuck=1 cases=faults (2)"},
 		"nobody is asked":    {func(r *paidOut) { delete(r.undecided, "line-3") }, "lines=5 paid=3 returned=0 paid_twice=0 lost=0 stuck=0 cases=1 of 2 (1)"},
 		"a doubt is dropped": {func(r *paidOut) { state(r, "line-2", func(l *disbursement.Line) { l.Unproven = false }) }, "lines=5 paid=3 returned=0 paid_twice=0 lost=1 stuck=0 cases=1 of 2 (1)"},
+		"asked about another line": {func(r *paidOut) {
+			delete(r.undecided, "line-3")
+			state(r, "line-0", func(l *disbursement.Line) { l.Contested, l.Case = true, disbursement.CaseConflict })
+		}, "lines=5 paid=3 returned=0 paid_twice=0 lost=0 stuck=0 cases=2 of 2 (2)"},
 		"asked for no reason": {func(r *paidOut) {
 			state(r, "line-0", func(l *disbursement.Line) { l.Contested, l.Case = true, disbursement.CaseConflict })
 		}, "lines=5 paid=3 returned=0 paid_twice=0 lost=0 stuck=0 cases=3 of 2 (3)"},

@@ -90,6 +90,8 @@ func (g *gallery) batches(t *testing.T) {
 	add("batch.erp", "Cleo", ofERP)
 	w.Press(t, "Cleo", ofERP, ofERP[1:]+"/release")
 	add("batch.erp.waits", "Cleo", ofERP+"?done=release")
+	w.Shows(t, w.Installation.OK(processor.SenderDisburse, "dsb_3", disbursement.Word{Position: 3, Attempt: 1, Try: 1, Source: disbursement.FromRequest, Kind: disbursement.WordClosed, Absent: true, Code: "ROUTER115"}))
+	add("batch.closed", "Ben", "/agency/batches/dsb_3")
 	w.Exec(t, `UPDATE disbursement_lines SET sealed = '' WHERE batch = 'dsb_1' AND position = 1`)
 	add("batch.differs", "Ben", one)
 }

@@ -276,3 +276,65 @@ func TestOwnerHasNoList(t *testing.T) {
 		}
 	}
 }
+
+// A decision about a file that was carried out, rejected or taken back was set back by whoever has the rights of the pages, and its
+// signatures, which hold for a day, had it carried out again. The state goes forward only, and no row takes the place of another one.
+func TestDecisionsAboutFilesDoNotGoBack(t *testing.T) {
+	t.Parallel()
+	dsn := granted(t)
+	admin := open(t, dsn)
+	const file, one, two = "018f0000-0000-7000-8000-0000000000f1", "018f0000-0000-7000-8000-0000000000a1", "018f0000-0000-7000-8000-0000000000a2"
+	for _, sql := range []string{
+		`ALTER TABLE statement_imports DROP CONSTRAINT statement_imports_agency_id_live_code_fkey`, // the account is none of this test
+		`INSERT INTO staff (id, name, folded, created_at) VALUES ('` + one + `', 'One', 'one', now()), ('` + two + `', 'Two', 'two', now())`,
+		`INSERT INTO statement_imports (id, agency_id, live, code, state, digest, size, profile, lines, partition, from_offset, plan, actor, imported_at)
+			VALUES ('` + file + `', '` + file + `', true, 'bank', 'accepted', 'd', 1, 'p', 1, 0, 0, '{}', 'a', now())`,
+		`INSERT INTO statement_originals (id, sealed) VALUES ('` + file + `', '')`,
+	} {
+		if _, err := admin.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exits := `INSERT INTO statement_exits (id, import_id, verdict, state, reason, requested_by, requested_at, decided_by, decided_at) VALUES (gen_random_uuid(), '` + file + `', '%s', '%s', 'r', '` + one + `', now(), '` + two + `', now()) RETURNING id::text`
+	withdrawals := `INSERT INTO statement_withdrawals (id, import_id, state, reason, requested_by, requested_at, decided_by, decided_at, partition, from_offset, actor) VALUES (gen_random_uuid(), '` + file + `', '%[2]s', 'r', '` + one + `', now(), '` + two + `', now(), 0, 0, '{}') RETURNING id::text`
+	requests := `INSERT INTO statement_original_requests (id, import_id, reason, requested_by, requested_at, approved_by, approved_at) VALUES (gen_random_uuid(), '` + file + `', 'r', '` + one + `', now(), '` + two + `', now()) RETURNING id::text -- %s %s`
+	for _, role := range []string{"office", "operator"} {
+		pool := open(t, servers.Login(t, dsn, role))
+		for _, c := range []struct {
+			insert, verdict, state, attack string
+			refused                        bool
+		}{
+			{exits, "released", "agreed", `UPDATE statement_exits SET state = 'approved' WHERE id = $1`, false}, // carried out
+			{exits, "released", "approved", `UPDATE statement_exits SET state = 'agreed' WHERE id = $1`, true},  // and again
+			{exits, "released", "rejected", `UPDATE statement_exits SET state = 'approved' WHERE id = $1`, true},
+			{exits, "released", "approved", `UPDATE statement_exits SET id = gen_random_uuid() WHERE id = $1`, true},
+			{exits, "dismissed", "approved", `UPDATE statement_exits SET state = 'rejected' WHERE id = $1`, false}, // taken back
+			{exits, "dismissed", "rejected", `UPDATE statement_exits SET state = 'approved' WHERE id = $1`, true},  // dismissed after all
+			{exits, "dismissed", "approved", `UPDATE statement_exits SET verdict = 'released' WHERE id = $1`, true},
+			{exits, "released", "approved", `INSERT INTO statement_exits (id, import_id, verdict, state, reason, requested_by, requested_at, decided_by, decided_at)
+				SELECT gen_random_uuid(), import_id, verdict, 'agreed', reason, requested_by, requested_at, decided_by, decided_at FROM statement_exits WHERE id = $1`, true},
+			{withdrawals, "", "approved", `UPDATE statement_withdrawals SET state = 'agreed' WHERE id = $1`, false}, // interrupted
+			{withdrawals, "", "rejected", `UPDATE statement_withdrawals SET state = 'agreed' WHERE id = $1`, true},
+			{withdrawals, "", "done", `UPDATE statement_withdrawals SET state = 'agreed' WHERE id = $1`, true},
+			{requests, "", "", `UPDATE statement_original_requests SET approved_at = approved_at + interval '1 day' WHERE id = $1`, true},
+		} {
+			var id string
+			if err := admin.QueryRow(t.Context(), fmt.Sprintf(c.insert, c.verdict, c.state)).Scan(&id); err != nil {
+				t.Fatalf("%s %s: %v", c.verdict, c.state, err)
+			}
+			_, err := pool.Exec(t.Context(), c.attack, id)
+			var pg *pgconn.PgError
+			switch refused := errors.As(err, &pg) && pg.Code == "42501"; { // by the trigger, or since the role has no right on the column
+			case c.refused && !refused:
+				t.Errorf("%s: %s of %s %s: %v", role, c.attack, c.verdict, c.state, err)
+			case !c.refused && err != nil:
+				t.Errorf("%s: %s of %s %s: %v", role, c.attack, c.verdict, c.state, err)
+			}
+			for _, table := range []string{"statement_exits", "statement_withdrawals", "statement_original_requests"} {
+				if _, err := admin.Exec(t.Context(), `DELETE FROM `+table); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}

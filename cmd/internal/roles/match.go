@@ -121,10 +121,9 @@ func Compared(cfg comparison.Config, codec *schemas.Codec, keys *secret.Keys, no
 		return cases.Comparison(codec, believed, sinkcases.PoisonTopics()).Verify(ctx, cfg)
 	}, func(ctx context.Context) (comparison.Result, error) {
 		return deliveries.NewStore(cfg.Pool, DeliveryKinds(nil)).Comparison(codec, outcomes, now()).Verify(ctx, cfg)
+	}, func(ctx context.Context) (comparison.Result, error) {
+		return disbursements.NewStore(cfg.Pool, codec).Comparison().Verify(ctx, cfg)
 	}}
-	for _, verify := range disbursements.NewStore(cfg.Pool, codec).Comparisons() {
-		all = append(all, func(ctx context.Context) (comparison.Result, error) { return verify(ctx, cfg) })
-	}
 	return all, nil
 }
 

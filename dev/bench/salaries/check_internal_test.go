@@ -27,3 +27,29 @@ func TestCheckNamesWhatIsMissed(t *testing.T) {
 		}
 	}
 }
+
+// A run that did not measure something says so, in place of a number that nobody measured.
+func TestMeasuredNamesWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	of := func(n int, each time.Duration) []time.Duration {
+		out := make([]time.Duration, n)
+		for i := range out {
+			out[i] = each
+		}
+		return out
+	}
+	enough := int(creationRate * quiet.Seconds())
+	if err := measured(time.Second, of(enough, maxAlone), of(creationRate, time.Second)); err != nil {
+		t.Error(err)
+	}
+	for want, err := range map[string]error{
+		"the restart":     measured(0, of(enough, maxAlone), of(creationRate, time.Second)),
+		"0 creations":     measured(time.Second, nil, of(creationRate, time.Second)),
+		"creations alone": measured(time.Second, of(enough, maxAlone+time.Millisecond), of(creationRate, time.Second)),
+		"39 creations":    measured(time.Second, of(enough, maxAlone), of(creationRate-1, time.Second)),
+	} {
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), ";") {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}

@@ -50,6 +50,8 @@ const (
 	maxMB       = 512
 	minMobile   = 400 // payments a second
 	maxRatio    = 2   // of the p99 of creations
+	// maxAlone bounds the p99 of creations while nothing is paid: beside a slow baseline the ratio says nothing.
+	maxAlone = 250 * time.Millisecond
 )
 
 const (
@@ -255,7 +257,7 @@ func (r *run) measure(ctx context.Context) error {
 		}
 	}
 	r.say("disburse lines=%d sealed=%.1fs xlsx=%.1fs mobile=%.0f/s rss=%dMB checkout_p99_ratio=%.2f (rss: %s)", r.Lines, sealed.Seconds(), workbook.Seconds(), mobile, most, ratio, name)
-	return check(r.Lines, sealed, workbook, mobile, most, ratio)
+	return errors.Join(measured(ready, before.took, meanwhile.took), check(r.Lines, sealed, workbook, mobile, most, ratio))
 }
 
 func names(of []*program.Process) (out []string) {
@@ -263,6 +265,27 @@ func names(of []*program.Process) (out []string) {
 		out = append(out, p.Name)
 	}
 	return out
+}
+
+// measured returns an error that names what was not measured, so that a bar says nothing: the restart of the processor, and creations
+// alone and beside lines that go out.
+func measured(restart time.Duration, alone, meanwhile []time.Duration) error {
+	var faults []string
+	if restart <= 0 {
+		faults = append(faults, "the restart of the processor was not measured")
+	}
+	if most := int(creationRate * quiet.Seconds()); len(alone) < most*8/10 {
+		faults = append(faults, fmt.Sprintf("%d creations were measured alone, fewer than 8 of 10 of %d", len(alone), most))
+	} else if p99 := measure.Percentile(alone, 0.99); p99 > maxAlone {
+		faults = append(faults, fmt.Sprintf("creations alone take %v at p99, more than %v: the machine has other work, and the ratio says nothing", p99, maxAlone))
+	}
+	if len(meanwhile) < creationRate {
+		faults = append(faults, fmt.Sprintf("%d creations were measured beside lines that go out, fewer than those of a second", len(meanwhile)))
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(faults, "; "))
 }
 
 // check returns an error that names the bars that were missed.
@@ -357,6 +380,9 @@ func (r *run) pay(ctx context.Context, b payday.Batch, lines int, meanwhile func
 			return err
 		}
 		if now.Status != disbursement.StatusApproved && now.Lines.Ready.Count == 0 {
+			if meanwhile != nil {
+				return fmt.Errorf("all %d lines were out before anything could be measured meanwhile; pay more lines", lines)
+			}
 			return nil
 		}
 		if meanwhile != nil && now.Lines.Ready.Count < lines*9/10 {

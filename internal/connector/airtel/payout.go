@@ -152,8 +152,7 @@ func (p *Payouts) Pay(ctx context.Context, account connector.Account, payout con
 	if !definite {
 		return connector.PayoutOutcome{}, a.Fault(doing, true, word)
 	}
-	known, err := p.EnquirePayout(ctx, account, payout.PayoutReference)
-	return connector.PayoutOfRefused(connector.PayoutOutcome{Status: connector.PayoutRefused, Cause: cause, Reason: word}, known, err)
+	return connector.PayoutOutcome{Status: connector.PayoutRefused, Cause: cause, Reason: word, Unconfirmed: true}, nil
 }
 
 // EnquirePayout is GET /standard/v1/disbursements/{id}, at most EnquiriesPerSecond of an

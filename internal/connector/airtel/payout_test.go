@@ -266,4 +266,8 @@ func TestPayMakesNoEnquiry(t *testing.T) {
 	if o, err := c.EnquirePayout(t.Context(), account, p.PayoutReference); err != nil || !o.Agrees(p.PayoutReference) || enquiries.Load() != 1 {
 		t.Errorf("%+v, %v, %d enquiries", o, err, enquiries.Load())
 	}
+	p.ID, p.Payee = "7c2e5f0a-0000-4000-8000-000000000002", "242066000001" // a number of another operator
+	if o, err := c.Pay(t.Context(), account, p); err != nil || !o.Unconfirmed || o.Decided() || enquiries.Load() != 1 {
+		t.Errorf("refused: %+v, %v, %d enquiries", o, err, enquiries.Load())
+	}
 }

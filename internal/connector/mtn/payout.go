@@ -94,8 +94,8 @@ func (p *Payouts) Pay(ctx context.Context, account connector.Account, payout con
 	if a.Status < 400 || a.Status >= 500 || a.Status == http.StatusTooManyRequests || a.Status == http.StatusRequestTimeout || !definite {
 		return connector.PayoutOutcome{}, a.Fault(doing, true, string(no.Code))
 	}
-	known, err := p.EnquirePayout(ctx, account, payout.PayoutReference)
-	return connector.PayoutOfRefused(o, known, err)
+	o.Unconfirmed = true
+	return o, nil
 }
 
 // EnquirePayout is GET transfer/{id}, at most EnquiriesPerSecond of an account.
@@ -181,7 +181,7 @@ var refusals = map[string]connector.PayoutCause{
 	"PAYEE_NOT_ALLOWED_TO_RECEIVE":   connector.CausePayee,
 	"PAYEE_LIMIT_REACHED":            connector.CausePayee,
 	"PAYER_NOT_FOUND":                connector.CauseAccount,
-	"PAYER_LIMIT_REACHED":            connector.CauseAccount,
+	"PAYER_LIMIT_REACHED":            connector.CauseFunds, // until its limit is another day's
 	"NOT_ALLOWED":                    connector.CauseAccount,
 	"NOT_ALLOWED_TARGET_ENVIRONMENT": connector.CauseAccount,
 	"INVALID_CURRENCY":               connector.CauseAccount,

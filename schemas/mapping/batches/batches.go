@@ -28,6 +28,7 @@ const (
 	CommandCancel      = "line.cancel"
 	CommandSettle      = "line.settle"
 	CommandAcknowledge = "line.acknowledge"
+	CommandTryAccount  = "account.try"
 	CommandWord        = "line.word"
 	CommandPolicy      = "agency.set_policy"
 	CommandEnrol       = "agency.enrol"
@@ -92,6 +93,8 @@ func fromStep(do disbursement.Action) (kind string, r *record.BatchStep) {
 		return CommandRetry, &record.BatchStep{By: do.By, Position: int32(do.Position)} //nolint:gosec // a position of a line
 	case disbursement.Cancel:
 		return CommandCancel, &record.BatchStep{By: do.By, Position: int32(do.Position)} //nolint:gosec // a position of a line
+	case disbursement.TryAccount:
+		return CommandTryAccount, &record.BatchStep{By: do.By, Account: do.Account}
 	case disbursement.Acknowledge:
 		return CommandAcknowledge, &record.BatchStep{By: do.By, Position: int32(do.Position)} //nolint:gosec // a position of a line
 	}
@@ -158,6 +161,8 @@ func toStep(kind string, r *record.BatchStep) disbursement.Action {
 		return disbursement.Retry{By: r.By, Position: int(r.Position)}
 	case CommandCancel:
 		return disbursement.Cancel{By: r.By, Position: int(r.Position)}
+	case CommandTryAccount:
+		return disbursement.TryAccount{By: r.By, Account: r.Account}
 	case CommandAcknowledge:
 		return disbursement.Acknowledge{By: r.By, Position: int(r.Position)}
 	}

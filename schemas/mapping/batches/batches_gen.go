@@ -526,6 +526,8 @@ func FromAccount(v disbursement.Account) (r record.PayoutAccount) {
 	r.Ring = v.Ring
 	r.Reason = v.Reason
 	r.PausedAt = v.PausedAt
+	r.Closed = v.Closed
+	r.Closings = int32(v.Closings)
 	r.SendAt = v.SendAt
 	r.Suspects = int32(v.Suspects)
 	r.Head = v.Head
@@ -544,6 +546,8 @@ func ToAccount(r *record.PayoutAccount) (v disbursement.Account) {
 	v.Ring = r.Ring
 	v.Reason = r.Reason
 	v.PausedAt = r.PausedAt
+	v.Closed = r.Closed
+	v.Closings = int(r.Closings)
 	v.SendAt = r.SendAt
 	v.Suspects = int(r.Suspects)
 	v.Head = r.Head
@@ -1140,6 +1144,7 @@ func FromRequest(v disbursement.Request) (r record.PayoutRequest) {
 	r.Account = v.Account
 	r.Fingerprint = v.Fingerprint
 	r.Currency = v.Currency
+	r.Closings = int32(v.Closings)
 	r.At = v.At
 	r.NotAfter = v.NotAfter
 	return r
@@ -1154,6 +1159,7 @@ func ToRequest(r *record.PayoutRequest) (v disbursement.Request) {
 	v.Account = r.Account
 	v.Fingerprint = r.Fingerprint
 	v.Currency = r.Currency
+	v.Closings = int(r.Closings)
 	v.At = r.At
 	v.NotAfter = r.NotAfter
 	return v

@@ -21,6 +21,7 @@ func TestCommandsSurvive(t *testing.T) {
 		filled.New[disbursement.ERPSame](), filled.New[disbursement.SetHold](), filled.New[disbursement.Lift](), filled.New[disbursement.Stop](),
 		filled.New[disbursement.Retry](), filled.New[disbursement.Cancel](), filled.New[disbursement.Settle](), filled.New[disbursement.Acknowledge](),
 		filled.New[disbursement.Word](), filled.New[disbursement.SetPolicy](), filled.New[disbursement.Enrol](), filled.New[disbursement.Revoke](),
+		filled.New[disbursement.TryAccount](),
 		disbursement.Revoke{Person: "p"},
 		disbursement.Approve{},
 		disbursement.Lift{},

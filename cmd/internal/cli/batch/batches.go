@@ -28,7 +28,7 @@ import (
 func Command() cli.Command {
 	return cli.Command{
 		Use: "batches", Short: "Disbursement batches, by which agencies pay people: prepare, show, hold and stop them",
-		Commands: []cli.Command{importBatch(), pullBatch(), templateFile(), listBatches(), showBatch(), showLines(), showPeople(), holdBatch(), stopBatch(), recallBatch(), discardBatch(), retryLine(), cancelLine(), acknowledgeLine(), verifyBatch(), exportBatch(), certificateOf(), advicesOf()},
+		Commands: []cli.Command{importBatch(), pullBatch(), templateFile(), listBatches(), showBatch(), showLines(), showPeople(), holdBatch(), tryAccount(), stopBatch(), recallBatch(), discardBatch(), retryLine(), cancelLine(), acknowledgeLine(), verifyBatch(), exportBatch(), certificateOf(), advicesOf()},
 		Words:    words,
 	}
 }
@@ -184,9 +184,13 @@ func showBatch() cli.Command {
 			if err != nil {
 				return err
 			}
+			paused, err := store.PausedAccountsOf(ctx, b.Batch)
+			if err != nil {
+				return err
+			}
 			return m.Show(append(batchJSON(b.Batch, slugs[b.TenantID]),
-				"digest", digestText(b), "accounts", accountsJSON(b), "levels", levelsJSON(b), "notes", notesJSON(notes), "steps", render.Mapped(steps, stepJSON)),
-				func(p *render.Page) { sayBatch(p, b, slugs[b.TenantID], notes, steps) })
+				"digest", digestText(b), "accounts", accountsJSON(b, paused), "levels", levelsJSON(b), "notes", notesJSON(notes), "steps", render.Mapped(steps, stepJSON)),
+				func(p *render.Page) { sayBatch(p, b, slugs[b.TenantID], notes, steps, paused) })
 		},
 	}
 }
@@ -198,10 +202,36 @@ func digestText(b disbursements.Batch) any {
 	return b.Digest.String()
 }
 
-func accountsJSON(b disbursements.Batch) []render.Object {
+func accountsJSON(b disbursements.Batch, paused []disbursements.PausedAccount) []render.Object {
 	return render.Mapped(b.Accounts, func(f disbursement.Funding) render.Object {
-		return render.Object{"code", f.Code, "fingerprint", f.Fingerprint, "count", f.Count, "sum", f.Sum, "waiting", f.Tail - f.Head}
+		state, reason, since := accountState(paused, f.Code)
+		return render.Object{
+			"code", f.Code, "fingerprint", f.Fingerprint, "count", f.Count, "sum", f.Sum, "waiting", f.Tail - f.Head,
+			"state", state, "reason", render.OrNone(reason), "since", since,
+		}
 	})
+}
+
+// accountState says whether an account is open, paused until its next line is paid, or closed until a person has it tried.
+func accountState(paused []disbursements.PausedAccount, code string) (state, reason string, since time.Time) {
+	for _, a := range paused {
+		switch {
+		case a.Code != code:
+		case a.Closed:
+			return "closed", a.Reason, a.Since
+		default:
+			return "paused", a.Reason, a.Since
+		}
+	}
+	return "open", "", time.Time{}
+}
+
+func accountText(paused []disbursements.PausedAccount, code string) string {
+	state, reason, since := accountState(paused, code)
+	if since.IsZero() {
+		return state
+	}
+	return fmt.Sprintf("%s since %s: %s", state, render.Moment(since), render.OrDash(reason))
 }
 
 // approvals returns the people who have approved a level, from 1.
@@ -230,7 +260,7 @@ func stepJSON(x disbursements.Step) render.Object {
 	return render.Object{"sequence", x.Sequence, "type", string(x.Type), "at", x.At, "lines", x.Lines, "detail", x.Detail, "partition", x.Partition, "offset", x.Offset}
 }
 
-func sayBatch(p *render.Page, b disbursements.Batch, agency string, notes *disbursements.Notes, steps []disbursements.Step) {
+func sayBatch(p *render.Page, b disbursements.Batch, agency string, notes *disbursements.Notes, steps []disbursements.Step, paused []disbursements.PausedAccount) {
 	hold := ""
 	if b.Held() {
 		hold = fmt.Sprintf("since %s, by %s: %s", render.Moment(b.Hold.Since), render.OrDash(b.Hold.By), b.Hold.Reason)
@@ -253,8 +283,8 @@ func sayBatch(p *render.Page, b disbursements.Batch, agency string, notes *disbu
 		p.Say("digest %s", b.Digest)
 	}
 	p.Say("")
-	p.Table("", "ACCOUNT,LINES,SUM,WAITING", render.Mapped(b.Accounts, func(f disbursement.Funding) []any {
-		return []any{f.Code, f.Count, render.Decimal(f.Sum, b.Currency), f.Tail - f.Head}
+	p.Table("", "ACCOUNT,LINES,SUM,WAITING,STATE", render.Mapped(b.Accounts, func(f disbursement.Funding) []any {
+		return []any{f.Code, f.Count, render.Decimal(f.Sum, b.Currency), f.Tail - f.Head, accountText(paused, f.Code)}
 	}))
 	p.Say("")
 	rows := [][]any{}
@@ -275,7 +305,7 @@ func sayBatch(p *render.Page, b disbursements.Batch, agency string, notes *disbu
 	}
 	if notes != nil {
 		p.Say("")
-		p.Say("what the import found, which nobody signs:")
+		p.Say("what the import found, which nobody signs (after a rotation of master keys payees of before may look new):")
 		sayNotes(p, notes, b.Currency)
 	}
 	p.Say("")
@@ -485,6 +515,26 @@ func holdBatch() cli.Command {
 		},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			return changing(ctx, m, func(person string) disbursement.Action { return disbursement.SetHold{By: person, Reason: reason} })
+		},
+	}
+}
+
+func tryAccount() cli.Command {
+	var account string
+	return cli.Command{
+		Use: "try-account BATCH", Short: "Have a closed payout account tried again by the next line of a batch, once the operator accepts its settings", JSON: "the batch", Keyed: true,
+		Missing: whichBatch, Examples: []string{"batches try-account BATCH --account airtel_payout"},
+		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
+			f.StringVar(&account, "account", "", "the code of the account, as `batches show` has it")
+		},
+		Check: func(*cli.Meta) error {
+			if account == "" {
+				return cli.Usage("--account: name the account, as `quittance batches show BATCH` has it")
+			}
+			return nil
+		},
+		Operate: func(ctx context.Context, m *cli.Meta) error {
+			return changing(ctx, m, func(person string) disbursement.Action { return disbursement.TryAccount{By: person, Account: account} })
 		},
 	}
 }
