@@ -20,8 +20,8 @@ type certificateWords struct {
 	Proof, Digest, Root, Policy, ID, CheckTitle, Check                       string
 }
 
-var certificateTexts = language.Table[*certificateWords]{ //nolint:gosec // texts, no credential
-	money.French: {
+var certificateTexts = language.Table[*certificateWords]{
+	money.French: { //nolint:gosec // texts, no credential
 		Title: "Certificat d’approbation d’un lot de paiements", InWords: "En lettres\u00a0:", Test: "TEST", TestNote: "Certificat de TEST, sans valeur\u00a0: ce lot ne paie personne.", File: "certificat", Batch: "Lot",
 		HeldNote:       "Ce lot est suspendu depuis le %s\u00a0: rien n’en est envoyé tant que deux personnes n’ont pas levé la suspension.",
 		WhatIsApproved: "Ce qui est approuvé", BatchRef: "Référence du lot", Revision: "Révision", Mode: "Mode", Live: "Réel", TestMode: "Test", Date: "Date de paiement", PayUntil: "Dernier jour de paiement",

@@ -3762,7 +3762,7 @@ type StatementLine struct {
 	SourceLine int32
 	// column of the file, in bytes
 	SourceColumn int32
-	// payment, refund, reversal, payout, charge, entry
+	// payment, refund, reversal, payout, charge, entry, transfer, return
 	Kind string
 	// absent if the file gives only a day
 	At time.Time

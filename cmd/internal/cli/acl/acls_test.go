@@ -90,7 +90,7 @@ func TestFewWriteCommands(t *testing.T) {
 			writers = append(writers, c.Name)
 		}
 	}
-	if slices.Sort(writers); !slices.Equal(writers, []string{"disburse", "erp", "office", "operator"}) {
+	if slices.Sort(writers); !slices.Equal(writers, []string{"disburse", "erp", "match", "office", "operator"}) {
 		t.Errorf("%q write commands of batches", writers)
 	}
 	for _, r := range roles.Table() {
