@@ -97,6 +97,8 @@ var may = map[string]struct {
 	"POST /agency/batches/people/drop":                             {roles: batchManagers},
 	"POST /agency/batches/people/revoke":                           {roles: batchManagers, notFound: http.StatusServiceUnavailable}, // there is no processor
 	"GET /agency/batches/{batch}":                                  {roles: batchSeers},
+	"GET /agency/batches/{batch}/certificate":                      {roles: batchSeers},
+	"GET /agency/batches/{batch}/lines/{line}/advice":              {roles: batchManagers},
 	"POST /agency/batches/{batch}/hold":                            {roles: batchManagers},
 	"POST /agency/batches/{batch}/stop":                            {roles: batchManagers},
 	"POST /agency/batches/{batch}/accounts/{account}/try":          {roles: batchManagers},

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +17,6 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/statements"
-	"quittance/statement"
 )
 
 // Filter selects statements. Empty fields select all.
@@ -171,20 +171,27 @@ func Cover(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, key regis
 	return c, nil
 }
 
-// Covers reports whether accepted statements have each local day of a period, and a day after it: the last one of a file may be
-// half a day. Unproved says whether they can be believed.
+// Covers reports whether accepted statements surely have everything of each local day of a period. The first and the last day of a
+// file may be half a day, so a day counts within a file only, or within files that follow each other by their balances. Unproved
+// says whether the statements can be believed.
 func (c Coverage) Covers(from, to string) bool {
-	day, err := statement.ParseDay(from)
-	if err != nil || c.Last <= to {
-		return false
+	var all []Facts
+	for _, a := range c.accepted {
+		all = append(all, a.facts...)
 	}
-	for ; day.String() <= to; day++ {
-		has := func(f Facts) bool { return f.From <= day.String() && day.String() <= f.To }
-		if !slices.ContainsFunc(c.accepted, func(a accepted) bool { return slices.ContainsFunc(a.facts, has) }) {
-			return false
+	slices.SortFunc(all, func(a, b Facts) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+	for i, first := range all {
+		last := first
+		for _, next := range all[i+1:] {
+			if next.Balanced && last.Balanced && next.Opening == last.Closing && next.To >= last.To {
+				last = next
+			}
+		}
+		if first.From < from && to < last.To {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // Below reports whether the records of all accepted statements of the coverage stand below an offset of the partition that has

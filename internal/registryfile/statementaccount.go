@@ -175,6 +175,8 @@ func (o object) filesOf(a *registry.StatementAccount) {
 	switch csv := a.Profile == statements.ProfileCSV; {
 	case csv && !declared:
 		o.fault("columns", "required", "is required: the profile csv has no columns of its own")
+	case a.Columns != nil && a.Payouts() && (a.Columns.Reference == 0 || a.Columns.Type == 0):
+		o.fault("columns", "payouts", "must have reference and type: what people were paid is found by its payout_ref, and a type tells a payment from what came back")
 	case !csv && declared:
 		o.fault("columns", "profile", "is only for the profile csv: leave it out")
 	case a.Columns != nil:

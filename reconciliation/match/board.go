@@ -33,6 +33,7 @@ type target struct {
 	day      statement.Day
 	reversal bool // undoes an earlier line
 	charge   bool
+	pays     bool // can be a payout, or the return of one
 	pairable bool // may be found by amount and day
 }
 
@@ -104,7 +105,7 @@ func newBoard(account string, rules *Rules, today statement.Day, sources []sourc
 // fits reports whether a line can prove a source.
 func (b *board) fits(s, t int32) bool {
 	source, target := &b.sources[s], &b.targets[t]
-	return source.amount == target.amount && source.currency == target.currency && !source.unequal
+	return source.amount == target.amount && source.currency == target.currency && !source.unequal && (!source.payout || target.pays)
 }
 
 // naming is what the references of a line name at a stage.
@@ -320,7 +321,13 @@ func (b *board) unfitKind(sources, targets, others []int32, byTarget map[int32]n
 func (b *board) oddPayout(s, t int32) (BreakKind, string, Action) {
 	source, line := &b.sources[s], &b.targets[t]
 	switch {
-	case source.amount < 0 && line.amount == -source.amount && source.currency == line.currency && !source.refused:
+	case line.reversal:
+		return BreakReversedLine, "the operator reversed a payout: find out who has the money", ActionExplain
+	case !line.pays:
+		return BreakUnmatchedLine, "the line names a payout and is none", ActionExplain
+	case source.amount < 0 && line.amount > 0 && (source.refused || !b.taken[s] && !source.closed):
+		return BreakReversedLine, "money of a payout came back that no statement has", ActionExplain
+	case source.amount < 0 && line.amount == -source.amount && source.currency == line.currency:
 		return BreakReversedLine, "the money of a payout came back", ActionReturned
 	case source.amount < 0 && line.amount > 0:
 		return BreakReversedLine, "a part of the money of a payout came back", ActionExplain
@@ -364,7 +371,11 @@ func (b *board) breaks(kind BreakKind, stage Stage, reason string, action Action
 	slices.Sort(out.Sources)
 	slices.Sort(out.Lines)
 	slices.Sort(out.NotTaken)
-	out.ID = hashed("brk_", []string{b.account, string(kind)}, out.Sources, out.Lines)
+	name := []string{b.account, string(kind)}
+	if action == ActionPaid || action == ActionReturned {
+		name = append(name, string(action)) // the same rows ask something else when more is known of the payout
+	}
+	out.ID = hashed("brk_", name, out.Sources, out.Lines)
 	b.result.Breaks = append(b.result.Breaks, out)
 }
 

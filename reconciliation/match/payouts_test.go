@@ -31,6 +31,10 @@ func TestPayoutsToPeople(t *testing.T) {
 		}
 		return match.Line{Line: statement.Line{ID: id, At: noon(d), Day: d, Kind: kind, Amount: amount, Currency: "XAF", OperatorRef: "L" + id, PaymentRef: ref}}
 	}
+	kind := func(l match.Line, k statement.Kind) match.Line {
+		l.Kind, l.Reversal = k, k == statement.KindReversal
+		return l
+	}
 	byOperator := line("2", "", -5000)
 	byOperator.OperatorRef = "OP1"
 	for _, test := range []struct {
@@ -46,6 +50,9 @@ func TestPayoutsToPeople(t *testing.T) {
 		{"twice", []match.Expected{paid}, []match.Line{line("1", "QD1", -5000), line("3", "QD1", -5000)}, "duplicate_line! paid=1+3"},
 		{"came back, and nobody said so", []match.Expected{paid}, []match.Line{line("1", "QD1", -5000), line("3", "QD1", 5000)}, "own_ref paid=1; reversed_line! =3"},
 		{"came back, before the payout is on a statement", []match.Expected{paid}, []match.Line{line("3", "QD1", 5000)}, "reversed_line! =3; waiting paid"},
+		{"reversed", []match.Expected{paid}, []match.Line{line("1", "QD1", -5000), kind(line("3", "QD1", -5000), statement.KindReversal)}, "own_ref paid=1; reversed_line! =3"},
+		{"a charge that names it", []match.Expected{undecided}, []match.Line{kind(line("1", "QD2", -5000), statement.KindCharge)}, "unmatched_line! undecided=1"},
+		{"a payment that names it", []match.Expected{paid}, []match.Line{kind(line("3", "QD1", 5000), statement.KindPayment)}, "unmatched_line! =3; waiting paid"},
 		{"a part came back", []match.Expected{paid}, []match.Line{line("1", "QD1", -5000), line("3", "QD1", 4000)}, "own_ref paid=1; reversed_line! =3"},
 		{"came back, as the operator said", []match.Expected{paid, came}, []match.Line{line("1", "QD1", -5000), line("3", "QD1", 5000)}, "own_ref paid=1; own_ref returned=3"},
 		{"came back twice", []match.Expected{paid, came}, []match.Line{line("1", "QD1", -5000), line("3", "QD1", 5000), line("4", "QD1", 5000)}, "duplicate_line! returned=3+4; own_ref paid=1"},
@@ -62,6 +69,19 @@ func TestPayoutsToPeople(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 		})
+	}
+}
+
+// A debit that came before its payout was refused asks something else afterwards: it is another finding, not the same one with an
+// older text.
+func TestFindingsOfPayoutsChange(t *testing.T) {
+	t.Parallel()
+	d := day(t, "2026-11-20")
+	lines := []match.Line{{Line: statement.Line{ID: "l", At: noon(d), Day: d, Kind: statement.KindTransfer, Amount: -5000, Currency: "XAF", PaymentRef: "QD1"}}}
+	before, _ := run(t, d, nil, lines)
+	after, _ := run(t, d, []match.Expected{{ID: "e", At: noon(d), Amount: -5000, Currency: "XAF", PaymentRef: "QD1", Payout: true, Refused: true}}, lines)
+	if c := match.Compare(before, after); len(c.Cleared) != 1 || len(c.Breaks) != 1 || c.Breaks[0].Action != match.ActionPaid {
+		t.Errorf("%+v", c)
 	}
 }
 
@@ -85,7 +105,12 @@ func TestActionsOfPayouts(t *testing.T) {
 		"a part came back":           {e, 4999, match.ActionExplain},
 		"another amount":             {e, -4999, match.ActionExplain},
 	} {
-		r, _ := run(t, d, []match.Expected{test.e}, line(test.amount))
+		lines := line(test.amount)
+		if test.amount > 0 { // after the payout
+			lines = append(lines, line(-5000)...)
+			lines[1].ID = "debit"
+		}
+		r, _ := run(t, d, []match.Expected{test.e}, lines)
 		if len(r.Breaks) != 1 || r.Breaks[0].Action != test.want || len(r.Breaks[0].Sources)+len(r.Breaks[0].NotTaken) != 1 {
 			t.Errorf("%s: %+v", name, r.Breaks)
 		}

@@ -2,6 +2,7 @@ package matcher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,27 +13,35 @@ import (
 	"quittance/internal/commands"
 	"quittance/internal/intake"
 	"quittance/internal/journal"
+	"quittance/internal/kafka"
+	"quittance/internal/registry"
 	"quittance/reconciliation/match"
 	"quittance/schemas"
+	"quittance/schemas/mapping/batches"
+	"quittance/schemas/record"
 	"quittance/statement"
 )
 
-// said is what a line of a statement says of a payout.
+// maxWords is how many words a run tells at most. The others are told by the runs after it.
+const maxWords = 200
+
+// said is what statements say of a payout.
 type said struct {
 	source string // the row of the payout
-	line   string
+	line   string // the row of the line; empty for no_debit
 	kind   disbursement.WordKind
 }
 
-// saidBy returns what new findings say of payouts. Such a finding has one line.
-func (r *run) saidBy(c match.Changes) (out []said) {
-	for i := range c.Proposals {
-		if p := &c.Proposals[i]; p.Action == match.ActionPaid {
+// saidBy returns what the findings of a run say of payouts, new ones and old ones: what the processor could not take when it was
+// told first is told again, until the finding ends. Such a finding has one line.
+func (r *run) saidBy(result *match.Result) (out []said) {
+	for i := range result.Proposals {
+		if p := &result.Proposals[i]; p.Action == match.ActionPaid {
 			out = append(out, said{p.Sources[0], p.Lines[0], disbursement.WordPaid})
 		}
 	}
-	for i := range c.Breaks {
-		b := &c.Breaks[i]
+	for i := range result.Breaks {
+		b := &result.Breaks[i]
 		switch b.Action {
 		case match.ActionPaid, match.ActionReturned:
 		default:
@@ -52,42 +61,29 @@ func (r *run) saidBy(c match.Changes) (out []said) {
 	return out
 }
 
-// words returns the commands that tell the processor of batches what new findings say, and of which attempts statements prove that
-// no money moved. They are in the transaction of the run, so a finding is told once. What the processor knows already changes
-// nothing there.
-func (r *run) words(ctx context.Context, c match.Changes, result *match.Result) ([]*kgo.Record, error) {
+// words returns the commands that tell the processor of batches what statements say of payouts. They are in the transaction of
+// the run. What the processor knows already changes nothing there. The processor believes this role, and whoever can write
+// ClickHouse could forge the rows that a finding is of: so each word is made of the records in Kafka that the rows name.
+func (r *run) words(ctx context.Context, result *match.Result) ([]*kgo.Record, error) {
 	if !r.account.Payouts() {
 		return nil, nil
 	}
-	all := r.saidBy(c)
-	unseen := r.unseen(result)
-	ids := slices.Clone(unseen)
-	for i := range all {
-		ids = append(ids, all[i].source)
-	}
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	attempts, err := r.attempts(ctx, ids)
+	absent, err := r.absent(ctx, result)
 	if err != nil {
 		return nil, err
 	}
-	absent, err := r.absent(ctx, attempts, unseen)
-	if err != nil {
-		return nil, err
-	}
+	all := some(r, append(r.saidBy(result), absent...))
 	protocol := commands.DisbursementProtocol(r.cfg.Codec, r.cfg.Topology)
 	var out []*kgo.Record
-	for _, s := range append(all, absent...) {
-		key, attempt, err := journal.ParsePayoutName(attempts[s.source].name)
+	for _, s := range all {
+		do, batch, err := r.wordOf(ctx, s)
 		if err != nil {
-			return nil, fmt.Errorf("row %s of expected_money: %w", s.source, err)
+			return nil, err
 		}
-		word := disbursement.Word{Source: disbursement.FromStatement, Kind: s.kind, Position: key.Position, Attempt: attempt}
-		if line := r.world.lines.get(s.line); line != nil {
-			word.Amount, word.Currency, word.OperatorRef = max(line.Amount, -line.Amount), line.Currency, line.OperatorRef
+		if do == nil {
+			continue
 		}
-		record, err := protocol.Encode(disbursement.Command{At: r.at, TenantID: r.account.AgencyID, Live: r.account.Live, Batch: key.Batch, Do: word}, nil)
+		record, err := protocol.Encode(disbursement.Command{At: r.at, TenantID: r.account.AgencyID, Live: r.account.Live, Batch: batch, Do: *do}, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -96,6 +92,41 @@ func (r *run) words(ctx context.Context, c match.Changes, result *match.Result) 
 		out = append(out, record)
 	}
 	return out, nil
+}
+
+// some returns as many of a list as a run tells. Each run begins elsewhere, so that each gets its turn.
+func some[T any](r *run, all []T) []T {
+	if len(all) <= maxWords {
+		return all
+	}
+	from := int(r.at.Unix() % int64(len(all)))
+	return slices.Concat(all[from:], all[:from])[:maxWords]
+}
+
+// wordOf returns a word, and the batch that it is about; nil if Kafka does not have what the rows say.
+func (r *run) wordOf(ctx context.Context, s said) (*disbursement.Word, string, error) {
+	a, err := r.attempt(ctx, s.source)
+	if a == nil || err != nil {
+		return nil, "", err
+	}
+	word := disbursement.Word{Source: disbursement.FromStatement, Kind: s.kind, Position: a.line.Position, Attempt: a.number}
+	if s.line == "" {
+		return &word, a.line.Batch, nil
+	}
+	l, err := r.lineInKafka(ctx, s.line)
+	if l == nil || err != nil {
+		return nil, "", err
+	}
+	amount := a.money.Gross
+	if s.kind == disbursement.WordReturned {
+		amount = -amount
+	}
+	named := l.PaymentRef == a.money.PaymentRef || l.OperatorRef != "" && l.OperatorRef == a.money.OperatorRef
+	if l.Amount != amount || l.Currency != a.money.Currency || !named {
+		return nil, "", nil
+	}
+	word.Amount, word.Currency, word.OperatorRef = max(l.Amount, -l.Amount), l.Currency, l.OperatorRef
+	return &word, a.line.Batch, nil
 }
 
 // unseen returns the payouts that are on no statement: those about which nobody knows, and those that are missing.
@@ -113,89 +144,238 @@ func (r *run) unseen(result *match.Result) (out []string) {
 	return out
 }
 
-// absent returns the attempts of which statements prove that no money moved: no line names them on any day from the one on which
-// the attempt was sent until the days of grace after it was refused or said to be paid, and accepted statements have all these
-// days. It is told at each run until the processor has taken it.
-func (r *run) absent(ctx context.Context, attempts map[string]attempt, unseen []string) (out []said, err error) {
-	var doubtful []string
-	first := r.today
-	for _, id := range unseen {
-		switch a := attempts[id]; a.state {
-		case journal.ExpectedUnproven, journal.ExpectedPaid:
-			doubtful = append(doubtful, id)
-			first = min(first, r.firstDayOf(a))
-		}
+// absent returns the attempts of which statements prove that no money moved. It is told at each run until the processor has taken
+// it. The proof must be beyond doubt, because a person may pay the line again then:
+//
+//   - accepted statements, which Kafka has too and of which the run has read all lines, have each day from the one before the
+//     attempt was sent until the days of grace, at least one, after it was refused or said to be paid;
+//   - nothing of the account is in quarantine or under way;
+//   - the attempt was made from the payout account that the statements are of now;
+//   - no debit of the same amount stands on these days that is not matched with another payout, whatever it names and whatever
+//     people have said of it.
+func (r *run) absent(ctx context.Context, result *match.Result) (out []said, err error) {
+	doubtful, err := r.doubtful(ctx, r.unseen(result))
+	if err != nil {
+		return nil, err
 	}
-	if len(doubtful) == 0 {
+	attempts, first := map[string]*attempt{}, r.today
+	for _, id := range some(r, doubtful) {
+		a, err := r.attempt(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if a == nil || a.money.State != journal.ExpectedUnproven && a.money.State != journal.ExpectedPaid || !r.ofPresentAccount(a) {
+			continue
+		}
+		attempts[id] = a
+		first = min(first, r.firstDayOf(a))
+	}
+	if len(attempts) == 0 {
 		return nil, nil
 	}
+	covered, err := r.coverage(ctx, first)
+	if err != nil || covered == nil {
+		return nil, err
+	}
+	unknown, err := r.unknownDebits(ctx, first, attempts, result)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range doubtful {
+		a := attempts[id]
+		if a == nil || !covered.Covers(r.firstDayOf(a).String(), (r.dayOf(a.money.OccurredAt)+max(r.rules.Grace, 1)).String()) {
+			continue
+		}
+		if !slices.ContainsFunc(unknown, func(d debit) bool { return d.amount == a.money.Gross && d.day >= r.firstDayOf(a).String() }) {
+			out = append(out, said{source: id, kind: disbursement.WordNoDebit})
+		}
+	}
+	return out, nil
+}
+
+// doubtful returns those of the rows that statements can disprove: refusals that prove nothing, and payments that the operator
+// tells of.
+func (r *run) doubtful(ctx context.Context, ids []string) (out []string, err error) {
+	for _, ids := range chunks(ids) {
+		days, entries := dates(ids)
+		rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT DISTINCT toString(local_date), toString(entry_id) FROM expected_money
+			WHERE tenant_id = ? AND livemode = ? AND state IN (?, ?) AND `+in("local_date", "toDate", days)+" AND "+in("entry_id", "toUUID", entries),
+			r.account.AgencyID, r.account.Live, journal.ExpectedUnproven, journal.ExpectedPaid)
+		if err != nil {
+			return nil, fmt.Errorf("reading payouts that are on no statement: %w", err)
+		}
+		for rows.Next() {
+			var day, entry string
+			if err := rows.Scan(&day, &entry); err != nil {
+				return nil, errors.Join(fmt.Errorf("reading payouts that are on no statement: %w", err), rows.Close())
+			}
+			out = append(out, journal.ExpectedRow(day, entry))
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			return nil, fmt.Errorf("reading payouts that are on no statement: %w", err)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// coverage returns the accepted statements from a day on; nil if a line may still come, if the run has not read all lines, or if
+// they cannot be believed.
+func (r *run) coverage(ctx context.Context, first statement.Day) (*intake.Coverage, error) {
 	covered, err := intake.Cover(ctx, r.cfg.Pool, r.cfg.Verify, r.account.StatementAccountKey, first.String(), r.today.String(), r.cfg.Now())
 	if err != nil {
 		return nil, err
 	}
 	mine := r.partition(schemas.TopicStatements, r.account.StatementAccountKey)
 	if covered.Pending || len(covered.Quarantined) > 0 || !covered.Below(mine, r.marks[r.statements(r.account)]) {
-		return nil, nil // a line may still come, or the run has not read it
-	}
-	for _, id := range doubtful {
-		if a := attempts[id]; covered.Covers(r.firstDayOf(a).String(), (r.dayOf(a.decided) + r.rules.Grace).String()) {
-			out = append(out, said{source: id, kind: disbursement.WordNoDebit})
-		}
-	}
-	if len(out) == 0 {
 		return nil, nil
 	}
 	unproved, err := covered.Unproved(ctx, intake.Records{Kafka: r.cfg.Kafka, Topology: r.cfg.Topology, Codec: r.cfg.Codec})
 	if err != nil || unproved != "" {
 		return nil, err
 	}
-	return out, nil
+	return &covered, nil
 }
 
-// firstDayOf returns the first day on which a statement may have an attempt. The row of one that was paid does not say when it was
-// sent.
-func (r *run) firstDayOf(a attempt) statement.Day {
-	if a.state == journal.ExpectedPaid {
-		return r.dayOf(a.at) - r.rules.Grace
+// debit is money that left the account, on a day such as 2026-11-21.
+type debit struct {
+	row, day string
+	amount   int64
+}
+
+// maxDebits is how many debits are looked at. With more, statements prove nothing.
+const maxDebits = 100_000
+
+// unknownDebits returns the debits from a day on, of an amount of one of the attempts, that no match has and that name no payout.
+func (r *run) unknownDebits(ctx context.Context, first statement.Day, attempts map[string]*attempt, result *match.Result) (out []debit, err error) {
+	var amounts []string
+	for _, a := range attempts {
+		amounts = append(amounts, fmt.Sprint(a.money.Gross))
 	}
-	return r.dayOf(a.at)
-}
-
-func (r *run) dayOf(at time.Time) statement.Day { return statement.DayOf(at, r.rules.Zone) }
-
-// attempt is an attempt to pay a line, as a row of expected money names it.
-type attempt struct {
-	name, state string
-	// at is when an unproven attempt was sent, or one that was paid was known to be; decided is when it was refused or known.
-	at, decided time.Time
-}
-
-// attempts reads the attempts of rows of expected money, by the row.
-func (r *run) attempts(ctx context.Context, ids []string) (map[string]attempt, error) {
-	out := map[string]attempt{}
-	for _, ids := range chunks(ids) {
-		days, entries := dates(ids)
-		if err := r.readAttempts(ctx, in("local_date", "toDate", days)+" AND "+in("entry_id", "toUUID", entries), out); err != nil {
-			return nil, fmt.Errorf("reading the payouts of findings: %w", err)
-		}
-	}
-	return out, nil
-}
-
-func (r *run) readAttempts(ctx context.Context, which string, into map[string]attempt) error {
-	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_date), toString(entry_id), collection_id, toString(state), approved_at, occurred_at FROM expected_money FINAL
-		WHERE tenant_id = ? AND livemode = ? AND NOT withdrawn AND `+which, r.account.AgencyID, r.account.Live)
+	slices.Sort(amounts)
+	of, args := r.ofLines([]registry.StatementAccount{r.account})
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT `+journal.LineRowSQL+` AS row, toString(any(local_day)), any(amount) FROM statement_lines FINAL
+		WHERE `+of+" AND local_day >= toDate("+quote(first.String())+") AND (withdrawn OR "+in("amount", "toInt64", slices.Compact(amounts))+`)
+		GROUP BY row HAVING NOT max(withdrawn) AND row NOT IN
+			(SELECT arrayJoin(l) FROM (SELECT any(lines) AS l FROM matches WHERE tenant_id = ? AND livemode = ? AND account = ? AND source_offset < ? GROUP BY finding_id, part HAVING argMax(state, source_offset) = 'open'))
+		LIMIT ?`, append(args, r.account.AgencyID, r.account.Live, r.account.Code, r.marks[r.reconciliation(r.account.StatementAccountKey)], maxDebits)...)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("reading debits that prove no payout: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
-		var day, entry string
-		var a attempt
-		if err := rows.Scan(&day, &entry, &a.name, &a.state, &a.at, &a.decided); err != nil {
-			return err
+		var d debit
+		if err := rows.Scan(&d.row, &d.day, &d.amount); err != nil {
+			return nil, fmt.Errorf("reading debits that prove no payout: %w", err)
 		}
-		into[journal.ExpectedRow(day, entry)] = a
+		out = append(out, d)
 	}
-	return rows.Err()
+	if len(out) == maxDebits {
+		return nil, fmt.Errorf("account %s has %d debits from %s on that no match has: import the statements of the payout account that it names", r.account.Code, maxDebits, first)
+	}
+	known := map[string]bool{}
+	for i := range result.Matches {
+		for _, id := range result.Matches[i].Lines {
+			known[id] = true
+		}
+	}
+	for _, s := range r.saidBy(result) {
+		known[s.line] = true // it names another payout
+	}
+	return slices.DeleteFunc(out, func(d debit) bool { return known[d.row] }), rows.Err()
+}
+
+// ofPresentAccount reports whether an attempt was made from the payout account that the statement account is of.
+func (r *run) ofPresentAccount(a *attempt) bool {
+	named, ok := r.cfg.Registry.PayoutAccount(r.account.AgencyID, r.account.Live, r.account.Offer, a.money.Account)
+	return ok && named.Replaced == (r.account.Fingerprint != "")
+}
+
+// firstDayOf returns the first day on which a statement may have an attempt: clocks differ.
+func (r *run) firstDayOf(a *attempt) statement.Day { return r.dayOf(a.sent) - 1 }
+
+func (r *run) dayOf(at time.Time) statement.Day { return statement.DayOf(at, r.rules.Zone) }
+
+// attempt is an attempt to pay a line, as the event in Kafka tells of it.
+type attempt struct {
+	money  journal.Expected
+	line   disbursement.LineKey
+	number int
+	sent   time.Time
+}
+
+// attempt reads the attempt of a row of expected money; nil if Kafka has no such row of this account.
+func (r *run) attempt(ctx context.Context, row string) (*attempt, error) {
+	days, entries := dates([]string{row})
+	var topic string
+	var partition int32
+	var offset int64
+	err := r.cfg.ClickHouse.QueryRow(querying(ctx), `SELECT toString(any(source_topic)), any(source_partition), min(source_offset) FROM expected_money
+		WHERE tenant_id = ? AND livemode = ? AND NOT withdrawn AND `+in("local_date", "toDate", days)+" AND "+in("entry_id", "toUUID", entries), r.account.AgencyID, r.account.Live).Scan(&topic, &partition, &offset)
+	if err != nil {
+		return nil, fmt.Errorf("reading where a payout is from: %w", err)
+	}
+	var e record.DisbursementEvent
+	if topic != schemas.Disbursement.Events {
+		return nil, nil
+	}
+	if found, err := r.readRecord(ctx, topic, partition, offset, &e); err != nil || !found {
+		return nil, err
+	}
+	all, err := journal.PayoutsOf(&e)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(x journal.Expected) bool { return x.Row() == row && !x.Withdrawn })
+	if i < 0 || all[i].TenantID != r.account.AgencyID || all[i].Livemode != r.account.Live || !r.arrives(pair{all[i].TenantID, all[i].OfferID, all[i].Account}) {
+		return nil, nil
+	}
+	a := attempt{money: all[i]}
+	if a.line, a.number, err = journal.ParsePayoutName(a.money.CollectionID); err != nil {
+		return nil, err
+	}
+	a.sent = a.money.ApprovedAt
+	for k := range e.Lines {
+		if l := batches.ToLine(&e.Lines[k]); l.LineKey == a.line && l.Attempt == a.number {
+			a.sent = l.SentAt
+		}
+	}
+	return &a, nil
+}
+
+// lineInKafka reads the line of a row of statement_lines; nil if Kafka has no such line of this account.
+func (r *run) lineInKafka(ctx context.Context, row string) (*journal.Line, error) {
+	var partition int32
+	var offset int64
+	err := r.cfg.ClickHouse.QueryRow(querying(ctx), `SELECT any(source_partition), min(source_offset) FROM statement_lines
+		WHERE tenant_id = ? AND livemode = ? AND account = ? AND NOT withdrawn AND `+linesByID([]string{row}), r.account.AgencyID, r.account.Live, r.account.Code).Scan(&partition, &offset)
+	if err != nil {
+		return nil, fmt.Errorf("reading where a line is from: %w", err)
+	}
+	var rec record.StatementLine
+	if found, err := r.readRecord(ctx, schemas.TopicStatements, partition, offset, &rec); err != nil || !found {
+		return nil, err
+	}
+	l, err := journal.LineOf(&rec, partition, offset)
+	if err != nil || l.Row() != row || l.TenantID != r.account.AgencyID || l.Livemode != r.account.Live || l.Account != r.account.Code {
+		return nil, err
+	}
+	return l, nil
+}
+
+// readRecord reads the record of a topic at an offset. It returns false if Kafka has none there of this kind.
+func (r *run) readRecord(ctx context.Context, topic string, partition int32, offset int64, into record.Record) (found bool, err error) {
+	name := r.cfg.Topology.Name(topic)
+	err = r.cfg.Kafka.Read(ctx, name, map[int32]kafka.Span{partition: {From: offset, To: offset + 1}}, nil, func(rec *kgo.Record) (bool, error) {
+		if rec.Offset != offset {
+			return false, nil
+		}
+		kind, err := r.cfg.Codec.NameOf(rec.Value)
+		if err != nil || kind != into.Name() {
+			return false, err
+		}
+		found = true
+		return false, r.cfg.Codec.Decode(rec.Value, into)
+	})
+	return found, err
 }

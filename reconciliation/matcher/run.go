@@ -539,7 +539,7 @@ func (r *run) write(ctx context.Context, result match.Result) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	words, err := r.words(ctx, changes, &result)
+	words, err := r.words(ctx, &result)
 	if err != nil {
 		return Summary{}, err
 	}

@@ -66,7 +66,7 @@ func TestERPCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(1, "FAIL  confirmation.repeated.balance", to...)
-	if err := json.Unmarshal([]byte(check(1, "1 of 14 checks failed", append(to, "--json")...)), &report); err != nil || report.Passed || report.Failed != 1 {
+	if err := json.Unmarshal([]byte(check(1, "1 of 16 checks failed", append(to, "--json")...)), &report); err != nil || report.Passed || report.Failed != 1 {
 		t.Errorf("%+v, %v", report, err)
 	}
 	t.Setenv("QUITTANCE_ERP_SECRET", "wrong")
