@@ -85,11 +85,14 @@ func (u *Up) Keys(t testing.TB) *secret.Keys {
 	return keys
 }
 
+// startPatience is how long an installation may take to start. Several of them start at once, beside whole suites.
+const startPatience = 6 * time.Minute
+
 // Start starts it and waits until it is ready.
 func (u *Up) Start(t *testing.T) {
 	t.Helper()
 	path := servers.QuittanceDev(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), startPatience)
 	defer cancel()
 	var err error
 	u.running, err = program.StartUp(ctx, program.UpConfig{Program: path, Root: Root, Dir: u.Dir, Port: u.Port, Registry: u.Registry, Args: u.args})
