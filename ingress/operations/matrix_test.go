@@ -2,6 +2,7 @@ package operations_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -27,6 +28,7 @@ import (
 var may = map[string]struct {
 	roles    []identity.Role // nil: everybody who is signed in
 	notFound int
+	found    int  // of what exists; 200 when zero
 	others   bool // what exists is another person's, who alone sees it
 }{
 	"GET /work":          {roles: nil, notFound: http.StatusOK},
@@ -97,8 +99,8 @@ var may = map[string]struct {
 	"POST /agency/batches/people/drop":                             {roles: batchManagers},
 	"POST /agency/batches/people/revoke":                           {roles: batchManagers, notFound: http.StatusServiceUnavailable}, // there is no processor
 	"GET /agency/batches/{batch}":                                  {roles: batchSeers},
-	"GET /agency/batches/{batch}/certificate":                      {roles: batchSeers},
-	"GET /agency/batches/{batch}/lines/{line}/advice":              {roles: batchManagers},
+	"GET /agency/batches/{batch}/certificate":                      {roles: batchSeers, found: http.StatusConflict},    // it is not approved
+	"GET /agency/batches/{batch}/lines/{line}/advice":              {roles: batchManagers, found: http.StatusConflict}, // it is not paid
 	"POST /agency/batches/{batch}/hold":                            {roles: batchManagers},
 	"POST /agency/batches/{batch}/stop":                            {roles: batchManagers},
 	"POST /agency/batches/{batch}/accounts/{account}/try":          {roles: batchManagers},
@@ -256,7 +258,7 @@ func TestWhoMaySeeAndDo(t *testing.T) {
 			if rule.roles == nil || slices.Contains(rule.roles, role) {
 				if method == http.MethodGet {
 					status, body = ask(browsers[role], method, here)
-					want := http.StatusOK
+					want := cmp.Or(rule.found, http.StatusOK)
 					if rule.others {
 						want = http.StatusNotFound
 					}
