@@ -25,6 +25,9 @@ var Kinds = []Kind{KindPayment, KindRefund, KindReversal, KindPayout, KindCharge
 // Incoming reports whether the kind raises the balance.
 func (k Kind) Incoming() bool { return k == KindPayment || k == KindReturn }
 
+// Pays reports whether a line of the kind can be a payout to somebody, or the return of one. A bank has entries alone.
+func (k Kind) Pays() bool { return k == KindTransfer || k == KindReturn || k == KindEntry }
+
 // Money reports whether a line of the kind is money of its own. A payout is not: it says that the
 // money of other lines was paid out.
 func (k Kind) Money() bool { return k != KindPayout }

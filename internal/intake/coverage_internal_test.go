@@ -24,7 +24,8 @@ func TestCoversWholeDays(t *testing.T) {
 		{"two files without balances", []Facts{file("19", "21"), file("21", "23")}, false},
 		{"each day a file without balances", []Facts{file("19", "19"), file("20", "20"), file("21", "21"), file("22", "22"), file("23", "23")}, false},
 		{"each day a file, by balances", []Facts{balanced("22", "22", 3, 4), balanced("19", "19", 0, 1), balanced("20", "20", 1, 2), balanced("21", "21", 2, 3), balanced("23", "23", 4, 5)}, true},
-		{"a day without movements", []Facts{balanced("19", "20", 0, 2), balanced("23", "23", 2, 5)}, true},
+		{"days without a file, whatever the balances", []Facts{balanced("19", "20", 0, 2), balanced("23", "23", 2, 5)}, false},
+		{"an account that is emptied each time", []Facts{balanced("19", "19", 0, 0), balanced("20", "20", 0, 0), balanced("23", "23", 0, 0)}, false},
 		{"a file is missing", []Facts{balanced("19", "19", 0, 1), balanced("20", "20", 1, 2), balanced("22", "22", 3, 4), balanced("23", "23", 4, 5)}, false},
 	} {
 		c := Coverage{accepted: []accepted{{facts: test.files}}}

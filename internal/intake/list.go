@@ -17,6 +17,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/statements"
+	"quittance/statement"
 )
 
 // Filter selects statements. Empty fields select all.
@@ -172,8 +173,9 @@ func Cover(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, key regis
 }
 
 // Covers reports whether accepted statements surely have everything of each local day of a period. The first and the last day of a
-// file may be half a day, so a day counts within a file only, or within files that follow each other by their balances. Unproved
-// says whether the statements can be believed.
+// file may be half a day, so a day counts within a file only, or within files that follow each other by their days and their
+// balances: equal balances alone prove nothing, since an account that pays what it gets ends each time at the same. Unproved says
+// whether the statements can be believed.
 func (c Coverage) Covers(from, to string) bool {
 	var all []Facts
 	for _, a := range c.accepted {
@@ -183,7 +185,7 @@ func (c Coverage) Covers(from, to string) bool {
 	for i, first := range all {
 		last := first
 		for _, next := range all[i+1:] {
-			if next.Balanced && last.Balanced && next.Opening == last.Closing && next.To >= last.To {
+			if next.Balanced && last.Balanced && next.Opening == last.Closing && next.To >= last.To && next.From <= dayAfter(last.To) {
 				last = next
 			}
 		}
@@ -192,6 +194,15 @@ func (c Coverage) Covers(from, to string) bool {
 		}
 	}
 	return false
+}
+
+// dayAfter returns the next day; no day for what is none.
+func dayAfter(day string) string {
+	d, err := statement.ParseDay(day)
+	if err != nil {
+		return ""
+	}
+	return (d + 1).String()
 }
 
 // Below reports whether the records of all accepted statements of the coverage stand below an offset of the partition that has

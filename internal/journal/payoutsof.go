@@ -23,13 +23,13 @@ func PayoutsOf(r *record.DisbursementEvent) ([]Expected, error) {
 	case disbursement.EventLineRefused:
 		of = func(p payout) []Expected {
 			if p.line.Unproven {
-				return p.decided(p.unproven(p.at))
+				return p.decided(p.unproven())
 			}
 			return p.decided(p.refused(p.line.Attempt))
 		}
 	case disbursement.EventLineProven:
 		of = func(p payout) []Expected {
-			return []Expected{p.unproven(p.at).Withdraw(withdrawnDecided), p.refused(p.line.Attempt)}
+			return []Expected{p.unproven().Withdraw(withdrawnDecided), p.refused(p.line.Attempt)}
 		}
 	case disbursement.EventLineUnsent:
 		of = func(p payout) []Expected { return p.decided(p.refused(p.line.Attempt)) }
@@ -126,12 +126,10 @@ func (p payout) undecided() Expected {
 	return p.entry(ExpectedUndecided, ExpectedSent, p.line.Attempt, p.line.SentAt, -p.line.Amount)
 }
 
-// unproven returns the entry of the last attempt, which its operator refused at a time without proving that no money moved. It is of
-// the day on which the attempt was sent.
-func (p payout) unproven(at time.Time) Expected {
-	out := p.entry(ExpectedUndecided, ExpectedUnproven, p.line.Attempt, p.line.SentAt, -p.line.Amount, ExpectedUnproven)
-	out.OccurredAt = at
-	return out
+// unproven returns the entry of the last attempt, which its operator refused without proving that no money moved. It is of the day
+// on which the attempt was sent.
+func (p payout) unproven() Expected {
+	return p.entry(ExpectedUndecided, ExpectedUnproven, p.line.Attempt, p.line.SentAt, -p.line.Amount, ExpectedUnproven)
 }
 
 // decided returns an entry, and before it the row that withdraws that of the undecided attempt. An attempt that was
@@ -153,7 +151,7 @@ func (p payout) settled() (out []Expected) {
 	case was == disbursement.LineSent && !p.line.Out:
 		out = p.decided()
 	case unproven:
-		out = append(out, p.unproven(p.at).Withdraw(withdrawnDecided))
+		out = append(out, p.unproven().Withdraw(withdrawnDecided))
 	}
 	if before == now {
 		if now == 0 && (was == disbursement.LineSent || unproven) {
@@ -162,8 +160,8 @@ func (p payout) settled() (out []Expected) {
 		return out
 	}
 	if before != 0 {
-		at, err := time.Parse(time.RFC3339Nano, p.detail[disbursement.DetailPaidAt])
-		if err == nil {
+		// Of a line that came back it is not known when it was paid: the payment and its return both stay, and add up to nothing.
+		if at, err := time.Parse(time.RFC3339Nano, p.detail[disbursement.DetailPaidAt]); err == nil {
 			out = append(out, p.paid(before, at).Withdraw(withdrawnDecided), p.refused(before))
 		}
 	}

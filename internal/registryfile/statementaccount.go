@@ -306,6 +306,14 @@ func (c *checker) statementAccounts(a agency) {
 	}
 }
 
+// moneyField is the field that says whose money the account has.
+func (a statementAccount) moneyField() string {
+	if a.Payouts() {
+		return "payouts"
+	}
+	return "offer"
+}
+
 // fixed checks what never changes of an account.
 func (c *checker) fixed(a statementAccount) {
 	known, ok := c.known.StatementAccount(a.StatementAccountKey)
@@ -313,7 +321,7 @@ func (c *checker) fixed(a statementAccount) {
 		return
 	}
 	for _, f := range []struct{ field, was, is string }{
-		{"kind", string(known.Kind), string(a.Kind)}, {"offer", known.Offer, a.Offer}, {"currency", known.Currency, a.Currency}, {"zone", known.Zone, a.Zone},
+		{"kind", string(known.Kind), string(a.Kind)}, {a.moneyField(), known.Offer, a.Offer}, {"currency", known.Currency, a.Currency}, {"zone", known.Zone, a.Zone},
 	} {
 		if f.was != f.is {
 			c.fault(a.path+"."+f.field, "fixed", "was %q when the account was made and never changes, because its statements would count otherwise: give the new account another code", f.was)
@@ -341,7 +349,7 @@ func (c *checker) settles(a statementAccount, all []registry.StatementAccount) {
 func (c *checker) apart(a statementAccount, other registry.StatementAccount) {
 	name := other.Code + " of the mode " + registry.Mode(other.Live)
 	if a.Live == other.Live && a.Offer != "" && c.operators.SameMerchant(a.Offer, other.Offer) && a.Currency == other.Currency && a.Fingerprint == other.Fingerprint {
-		field, mend := ".offer", "give the account of a replaced merchant account its fingerprint"
+		field, mend := "."+a.moneyField(), "give the account of a replaced merchant account its fingerprint"
 		if a.Fingerprint != "" {
 			field, mend = ".fingerprint", "name another merchant account"
 		}

@@ -25,6 +25,9 @@
 // is a break and never tries a weaker stage. A line whose references name different rows is
 // a break. Nothing is netted.
 //
+// Payouts to people are found by their references alone, among lines that can be payouts: salaries repeat amounts on one day. A
+// payout that its operator refused is no money and waits for nothing; a line that names it is a break.
+//
 // So the result depends on the set of rows only, not on their order. Adding rows may replace
 // results: Compare tells which ended and which are new. Ids are hashes of the sorted row ids,
 // so the same result has the same id in every run.

@@ -44,7 +44,7 @@ func (in Receipts) Run() (Result, error) {
 	for i, l := range lines {
 		targets[i] = target{
 			id: l.ID, amount: l.Amount, fee: l.Fee, currency: l.Currency, day: in.Rules.dayOf(l),
-			reversal: l.Reversal || l.Kind == statement.KindReversal, charge: l.Kind == statement.KindCharge, pays: slices.Contains(paying, l.Kind), pairable: !l.Reversal && !slices.Contains(unpaired, l.Kind),
+			reversal: l.Reversal || l.Kind == statement.KindReversal, charge: l.Kind == statement.KindCharge, pays: l.Kind.Pays(), pairable: !l.Reversal && !slices.Contains(unpaired, l.Kind),
 		}
 	}
 	b := newBoard(in.Account, &in.Rules, in.Today, sources, targets)
@@ -78,9 +78,6 @@ func sameExpected(a, b *Expected) bool {
 	return a.At.Equal(b.At) && a.Amount == b.Amount && a.Currency == b.Currency && a.OperatorRef == b.OperatorRef && a.PaymentRef == b.PaymentRef &&
 		slices.Equal(a.NoticeRefs, b.NoticeRefs) && a.Undecided == b.Undecided && a.Refused == b.Refused && a.Payout == b.Payout && a.Closed == b.Closed
 }
-
-// paying are kinds of lines that can be a payout to somebody or the return of one. A bank has no others.
-var paying = []statement.Kind{statement.KindTransfer, statement.KindReturn, statement.KindEntry}
 
 // unpaired are kinds of lines that are not found by amount and day.
 var unpaired = []statement.Kind{statement.KindCharge, statement.KindTransfer, statement.KindReturn}

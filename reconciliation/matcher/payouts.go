@@ -30,6 +30,7 @@ type said struct {
 	source string // the row of the payout
 	line   string // the row of the line; empty for no_debit
 	kind   disbursement.WordKind
+	of     *attempt // nil unless it was read already
 }
 
 // saidBy returns what the findings of a run say of payouts, new ones and old ones: what the processor could not take when it was
@@ -37,7 +38,7 @@ type said struct {
 func (r *run) saidBy(result *match.Result) (out []said) {
 	for i := range result.Proposals {
 		if p := &result.Proposals[i]; p.Action == match.ActionPaid {
-			out = append(out, said{p.Sources[0], p.Lines[0], disbursement.WordPaid})
+			out = append(out, said{source: p.Sources[0], line: p.Lines[0], kind: disbursement.WordPaid})
 		}
 	}
 	for i := range result.Breaks {
@@ -52,9 +53,9 @@ func (r *run) saidBy(result *match.Result) (out []said) {
 			switch e := r.world.expected.get(id); {
 			case e == nil || line == nil:
 			case b.Action == match.ActionPaid && e.Refused && e.Amount == line.Amount:
-				out = append(out, said{id, b.Lines[0], disbursement.WordPaid})
+				out = append(out, said{source: id, line: b.Lines[0], kind: disbursement.WordPaid})
 			case b.Action == match.ActionReturned && !e.Refused && e.Amount == -line.Amount:
-				out = append(out, said{id, b.Lines[0], disbursement.WordReturned})
+				out = append(out, said{source: id, line: b.Lines[0], kind: disbursement.WordReturned})
 			}
 		}
 	}
@@ -68,11 +69,12 @@ func (r *run) words(ctx context.Context, result *match.Result) ([]*kgo.Record, e
 	if !r.account.Payouts() {
 		return nil, nil
 	}
-	absent, err := r.absent(ctx, result)
+	told := r.saidBy(result)
+	absent, err := r.absent(ctx, result, told)
 	if err != nil {
 		return nil, err
 	}
-	all := some(r, append(r.saidBy(result), absent...))
+	all := some(r, slices.Concat(told, absent))
 	protocol := commands.DisbursementProtocol(r.cfg.Codec, r.cfg.Topology)
 	var out []*kgo.Record
 	for _, s := range all {
@@ -105,9 +107,12 @@ func some[T any](r *run, all []T) []T {
 
 // wordOf returns a word, and the batch that it is about; nil if Kafka does not have what the rows say.
 func (r *run) wordOf(ctx context.Context, s said) (*disbursement.Word, string, error) {
-	a, err := r.attempt(ctx, s.source)
-	if a == nil || err != nil {
-		return nil, "", err
+	a := s.of
+	if a == nil {
+		var err error
+		if a, err = r.attempt(ctx, s.source); a == nil || err != nil {
+			return nil, "", err
+		}
 	}
 	word := disbursement.Word{Source: disbursement.FromStatement, Kind: s.kind, Position: a.line.Position, Attempt: a.number}
 	if s.line == "" {
@@ -122,7 +127,7 @@ func (r *run) wordOf(ctx context.Context, s said) (*disbursement.Word, string, e
 		amount = -amount
 	}
 	named := l.PaymentRef == a.money.PaymentRef || l.OperatorRef != "" && l.OperatorRef == a.money.OperatorRef
-	if l.Amount != amount || l.Currency != a.money.Currency || !named {
+	if !statement.Kind(l.Kind).Pays() || l.Amount != amount || l.Currency != a.money.Currency || !named {
 		return nil, "", nil
 	}
 	word.Amount, word.Currency, word.OperatorRef = max(l.Amount, -l.Amount), l.Currency, l.OperatorRef
@@ -153,7 +158,7 @@ func (r *run) unseen(result *match.Result) (out []string) {
 //   - the attempt was made from the payout account that the statements are of now;
 //   - no debit of the same amount stands on these days that is not matched with another payout, whatever it names and whatever
 //     people have said of it.
-func (r *run) absent(ctx context.Context, result *match.Result) (out []said, err error) {
+func (r *run) absent(ctx context.Context, result *match.Result, told []said) (out []said, err error) {
 	doubtful, err := r.doubtful(ctx, r.unseen(result))
 	if err != nil {
 		return nil, err
@@ -177,8 +182,8 @@ func (r *run) absent(ctx context.Context, result *match.Result) (out []said, err
 	if err != nil || covered == nil {
 		return nil, err
 	}
-	unknown, err := r.unknownDebits(ctx, first, attempts, result)
-	if err != nil {
+	unknown, all, err := r.unknownDebits(ctx, first, attempts, result, told)
+	if err != nil || !all {
 		return nil, err
 	}
 	for _, id := range doubtful {
@@ -187,7 +192,7 @@ func (r *run) absent(ctx context.Context, result *match.Result) (out []said, err
 			continue
 		}
 		if !slices.ContainsFunc(unknown, func(d debit) bool { return d.amount == a.money.Gross && d.day >= r.firstDayOf(a).String() }) {
-			out = append(out, said{source: id, kind: disbursement.WordNoDebit})
+			out = append(out, said{source: id, kind: disbursement.WordNoDebit, of: a})
 		}
 	}
 	return out, nil
@@ -246,8 +251,9 @@ type debit struct {
 // maxDebits is how many debits are looked at. With more, statements prove nothing.
 const maxDebits = 100_000
 
-// unknownDebits returns the debits from a day on, of an amount of one of the attempts, that no match has and that name no payout.
-func (r *run) unknownDebits(ctx context.Context, first statement.Day, attempts map[string]*attempt, result *match.Result) (out []debit, err error) {
+// unknownDebits returns the debits from a day on, of an amount of one of the attempts, that no match has and that name no payout. all
+// is false if there are too many.
+func (r *run) unknownDebits(ctx context.Context, first statement.Day, attempts map[string]*attempt, result *match.Result, told []said) (out []debit, all bool, err error) {
 	var amounts []string
 	for _, a := range attempts {
 		amounts = append(amounts, fmt.Sprint(a.money.Gross))
@@ -257,32 +263,30 @@ func (r *run) unknownDebits(ctx context.Context, first statement.Day, attempts m
 	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT `+journal.LineRowSQL+` AS row, toString(any(local_day)), any(amount) FROM statement_lines FINAL
 		WHERE `+of+" AND local_day >= toDate("+quote(first.String())+") AND (withdrawn OR "+in("amount", "toInt64", slices.Compact(amounts))+`)
 		GROUP BY row HAVING NOT max(withdrawn) AND row NOT IN
-			(SELECT arrayJoin(l) FROM (SELECT any(lines) AS l FROM matches WHERE tenant_id = ? AND livemode = ? AND account = ? AND source_offset < ? GROUP BY finding_id, part HAVING argMax(state, source_offset) = 'open'))
+			(SELECT arrayJoin(l) FROM (SELECT any(lines) AS l FROM matches WHERE tenant_id = ? AND livemode = ? AND account = ? AND day >= toDate(`+quote(first.String())+`) AND source_offset < ? GROUP BY finding_id, part HAVING argMax(state, source_offset) = 'open'))
 		LIMIT ?`, append(args, r.account.AgencyID, r.account.Live, r.account.Code, r.marks[r.reconciliation(r.account.StatementAccountKey)], maxDebits)...)
 	if err != nil {
-		return nil, fmt.Errorf("reading debits that prove no payout: %w", err)
+		return nil, false, fmt.Errorf("reading debits that prove no payout: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var d debit
 		if err := rows.Scan(&d.row, &d.day, &d.amount); err != nil {
-			return nil, fmt.Errorf("reading debits that prove no payout: %w", err)
+			return nil, false, fmt.Errorf("reading debits that prove no payout: %w", err)
 		}
 		out = append(out, d)
 	}
-	if len(out) == maxDebits {
-		return nil, fmt.Errorf("account %s has %d debits from %s on that no match has: import the statements of the payout account that it names", r.account.Code, maxDebits, first)
-	}
+	all = len(out) < maxDebits
 	known := map[string]bool{}
 	for i := range result.Matches {
 		for _, id := range result.Matches[i].Lines {
 			known[id] = true
 		}
 	}
-	for _, s := range r.saidBy(result) {
+	for _, s := range told {
 		known[s.line] = true // it names another payout
 	}
-	return slices.DeleteFunc(out, func(d debit) bool { return known[d.row] }), rows.Err()
+	return slices.DeleteFunc(out, func(d debit) bool { return known[d.row] }), all, rows.Err()
 }
 
 // ofPresentAccount reports whether an attempt was made from the payout account that the statement account is of.

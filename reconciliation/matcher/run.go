@@ -180,13 +180,16 @@ func (r *run) sources() map[string][]int32 {
 		slices.Sort(out)
 		return slices.Compact(out)
 	}
-	return map[string][]int32{
+	out := map[string][]int32{
 		schemas.TopicEvents:         {r.cfg.Topology.Partition(schemas.TopicEvents, r.account.AgencyID)},
 		schemas.TopicCases:          {0},
-		schemas.Disbursement.Events: {r.cfg.Topology.Partition(schemas.Disbursement.Events, r.account.AgencyID)},
 		schemas.TopicStatements:     of(schemas.TopicStatements),
 		schemas.TopicReconciliation: of(schemas.TopicReconciliation),
 	}
+	if r.account.Payouts() { // no payday keeps the runs of other accounts waiting
+		out[schemas.Disbursement.Events] = []int32{r.cfg.Topology.Partition(schemas.Disbursement.Events, r.account.AgencyID)}
+	}
+	return out
 }
 
 // watermarks sets the ends of the partitions that the run reads, and waits until the sink

@@ -178,19 +178,13 @@ func repeated(seen map[string]bool, e *journal.Entry) bool {
 	if e.Sequence > 0 {
 		return false
 	}
-	key := e.OccurredAt.UTC().Format(time.DateOnly) + e.ID
-	before := seen[key]
-	seen[key] = true
-	return before
+	return again(seen, e.OccurredAt.UTC().Format(time.DateOnly)+e.ID)
 }
 
 // repeatedLine reports whether a line of the same content was there before, in an overlapping
 // statement, or withdrawn before.
 func repeatedLine(seen map[string]bool, l *journal.Line) bool {
-	key := fmt.Sprintf("%s/%t/%s/%s/%d/%t", l.TenantID, l.Livemode, l.Account, l.ID, l.Content, l.Withdrawn)
-	before := seen[key]
-	seen[key] = true
-	return before
+	return again(seen, fmt.Sprintf("%s/%t/%s/%s/%d/%t", l.TenantID, l.Livemode, l.Account, l.ID, l.Content, l.Withdrawn))
 }
 
 // repeatedPayout reports whether an undecided attempt to pay a line was there before. Its case may be opened several times.
@@ -198,7 +192,11 @@ func repeatedPayout(seen map[string]bool, e *journal.Expected) bool {
 	if e.Kind != journal.ExpectedUndecided || e.SourceTopic != schemas.Disbursement.Events {
 		return false
 	}
-	key := fmt.Sprintf("%s/%t", e.Row(), e.Withdrawn)
+	return again(seen, fmt.Sprintf("%s/%t", e.Row(), e.Withdrawn))
+}
+
+// again notes a key, and reports whether it was there before.
+func again(seen map[string]bool, key string) bool {
 	before := seen[key]
 	seen[key] = true
 	return before
