@@ -678,7 +678,9 @@ class Framed extends Citizen {
     this.faults.push(...await leaks(tab, this.both, [row.ref]));
     const said = await tab.evaluate(() => messages.map((m) => m.data.type).filter((t) => t !== 'resize'));
     const want = ['hello', 'ready', ...row.offer === 'card' ? ['pending'] : [], ...{ unlocked: ['complete'], over: ['ended'] }[row.frame.ends] || []];
-    if (said.join() !== want.join()) this.faults.push(`the frame says ${said}, want ${want}`);
+    // The SDK loads a frame again that has said nothing for 8 s, which happens on a busy machine.
+    const once = said.join().replace(/^(hello,ready,)+/, 'hello,ready,');
+    if (once !== want.join()) this.faults.push(`the frame says ${said}, want ${want}`);
   }
 }
 
