@@ -169,8 +169,10 @@ run: deps $(if $(filter kafka,$(BROKER)),$(DEPS)/.kafka) | $(BIN) ## run everyth
 
 # The flags save time: brokers run for seconds, the linter runs vet, nobody debugs these
 # binaries, tests wait much of their time, so three packages with four tests each run at once,
-# and garbage is collected late, in the linker too.
+# and garbage is collected late, in the linker too. Tests of the suites have installations and
+# browsers of their own, so fewer of them run at once: more only wait for each other.
 GOTEST = env GOGC=400 go test -vet=off -ldflags='-w -s' -timeout 40m -p 3 -parallel 4 $(TESTFLAGS)
+GOSUITES = env GOGC=400 go test -vet=off -ldflags='-w -s' -timeout 40m -p 2 -parallel 3 $(TESTFLAGS)
 
 # testservers stops the servers at the end. It starts them before all packages or the suites run;
 # for PACKAGES= each starts when a test first asks for it.
@@ -179,14 +181,14 @@ test: deps/test ## run all tests but the suites; real servers start by need (PAC
 	@$(call gotest,$(if $(PACKAGES),,-all),$(or $(PACKAGES),$(call packages,0)))
 
 test/suites: deps/test ## run the suites: journeys, contract, operations, crash, delivery, linear, messages, mutants, the matcher's oracle
-	@$(call gotest,-all,$(addprefix ./,$(SUITES)))
+	@$(call gotest,-all,$(addprefix ./,$(SUITES)),$(GOSUITES))
 
 test/all: deps/test ## run all tests and all suites
 	@$(call gotest,-all,$(call packages,1))
 
 define gotest
 $(GOBUILD) -o $(BIN)/ ./test/servers/testservers && \
-	QUITTANCE_KAFKA_JVM="-XX:+UseSerialGC -XX:TieredStopAtLevel=1" $(BIN)/testservers $(1) -- $(GOTEST) $(2)
+	QUITTANCE_KAFKA_JVM="-XX:+UseSerialGC -XX:TieredStopAtLevel=1" $(BIN)/testservers $(1) -- $(or $(3),$(GOTEST)) $(2)
 endef
 
 # The suites, the longest first. Each runs whole programs, except the matcher's: there, many
@@ -233,6 +235,10 @@ test/clients: deps/test ## generate clients from the served OpenAPI file with si
 .PHONY: test/journeys
 test/journeys: deps/test ## pay in a browser with every outcome on every way
 	@QUITTANCE_JOURNEYS=. go test -count=1 -timeout 30m -run '^TestJourneys$$' ./test/journeys
+
+.PHONY: test/pages
+test/pages: deps/test ## audit every page in both languages and at every width
+	@QUITTANCE_AUDIT=full go test -count=1 -timeout 30m -run 'ForEverybody$$' ./test/journeys
 
 .PHONY: test/linearizability
 test/linearizability: deps/test ## check 200 histories of concurrent requests, with kills, against the model, and that it rejects a broken build

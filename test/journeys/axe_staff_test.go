@@ -170,14 +170,15 @@ func TestStaffPagesForEverybody(t *testing.T) {
 // forEverybody audits all views of the gallery.
 func (g *gallery) forEverybody(t *testing.T) {
 	t.Helper()
+	of := g.sample(t)
 	missing := map[string]bool{}
-	for _, v := range slices.Concat(g.tours...) {
-		for _, width := range v.widths {
-			missing[fmt.Sprint(v.name, " at ", width)] = true
+	for name, widths := range of.widths {
+		for _, width := range widths {
+			missing[fmt.Sprint(name, " at ", width)] = true
 		}
 	}
 	audits := len(missing)
-	task := g.task(func(v view) []int { return v.widths })
+	task := g.task(func(v view) []int { return of.widths[v.name] }, func(v view) []int { return of.ruled[v.name] })
 	if shots := os.Getenv("QUITTANCE_SHOTS"); shots != "" {
 		task["shots"] = shots
 	}

@@ -121,7 +121,7 @@ func shownPictures(t *testing.T) map[string]bool {
 func (g *gallery) takePictures(t *testing.T, of, shown map[string]bool, index string) {
 	t.Helper()
 	shots := servers.Dir(t)
-	task := g.task(pictureWidthsOf)
+	task := g.task(pictureWidthsOf, ends)
 	task["shots"] = shots
 	harness.Browse(t, 10*time.Minute, "axe.mjs", task, func(line []byte) {
 		if bytes.Contains(line, []byte(`"fault"`)) {

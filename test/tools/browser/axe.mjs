@@ -2,7 +2,7 @@
 // fingers. It prints a JSON object a line: {"page", "width", "findings", "wide", "small",
 // "broken"}. findings are those of axe.
 //
-//   node axe.mjs '{"base": "http://…", "origins": [base, …], "tours": [[{"name": …, "path": "/…", "widths": [320]}, …]], "shots": "/…"}'
+//   node axe.mjs '{"base": "http://…", "origins": [base, …], "tours": [[{"name": …, "path": "/…", "widths": [320], "rules": [320]}, …]], "shots": "/…"}'
 //
 // A tour is a sequence of views in one tab. A view with a path is loaded. A view without
 // a path is what the page before becomes when a selector is pressed (press), a script is
@@ -53,10 +53,9 @@ async function resize(tab, width) {
   tab.width = width || tab.width;
 }
 
-// audit examines a page. axe runs at the smallest and the largest width of a view; between
-// them only the layout is examined.
-async function audit(tab, { name, widths }, width) {
-  const rules = width === widths.at(0) || width === widths.at(-1);
+// audit examines a page. axe runs at the widths of rules; at the others only the layout is examined.
+async function audit(tab, { name, rules: ruled }, width) {
+  const rules = ruled.includes(width);
   for (const until = Date.now() + patience; ;) {
     const found = await answered(tab.evaluate(examine, rules), `${name} at ${width} px`);
     if (found) return tell({ page: name, width, ...found });
