@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"quittance/test/harness"
 )
 
@@ -286,14 +288,19 @@ func (o deliveryOperator) withoutAFile(t *testing.T) {
 	o.JSON(t, &endpoint, add...)
 	o.Refused(t, "endpoints set "+endpoint.ID, add...)
 
-	create := func(order, mode string) harness.Answer {
+	create := func(order, mode, idempotency string) harness.Answer {
 		t.Helper()
-		return o.Post(t, key.Secret, fmt.Sprintf(`{"order_id":%q,"amount":5000,"mode":%q}`, order, mode))
+		return o.Call(t, http.MethodPost, o.Sessions(""), fmt.Sprintf(`{"order_id":%q,"amount":5000,"mode":%q}`, order, mode),
+			"Authorization", "Bearer "+key.Secret, "Content-Type", "application/json", "Idempotency-Key", idempotency)
 	}
 	answers := func(order, mode string, status int) (s harness.Session) {
 		t.Helper()
+		again := uuid.NewString()
 		harness.Eventually(t, fmt.Sprintf("%s is answered %d", order, status), func() error { // instances know a change within a second
-			a := create(order, mode)
+			a := create(order, mode, again)
+			if a.Status != http.StatusServiceUnavailable { // which may have made the session
+				again = uuid.NewString()
+			}
 			if a.Status != status {
 				return fmt.Errorf("%d %s", a.Status, a.Body)
 			}
