@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -113,6 +114,10 @@ func TestMadeUpIDsTakeNoRate(t *testing.T) {
 // the service gets too many requests.
 func TestPayersHaveAReserve(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, payersHaveAReserve) // where calls take no time
+}
+
+func payersHaveAReserve(t *testing.T) {
 	made := time.Now()
 	session := func(n int) string { return ids.NewSession(made, 3, [16]byte{byte(n >> 8), byte(n)}) }
 	stranger := func(n int) string { return fmt.Sprintf("%d.%d.0.1", 20+n%180, n/180%250) } // each in a network of its own

@@ -92,7 +92,7 @@ func newOffice(t *testing.T) *office {
 // journal runs the sink until stop is called or the test ends.
 func (o *office) journal() (stop func()) {
 	o.t.Helper()
-	j, err := sink.New(sink.Config{Kafka: o.kafka, Codec: o.codec, Store: journal.NewStore(o.conn), Outcomes: deliverytest.Outcomes(), Cases: deliverytest.Cases(o.kafka), Log: servers.Logger(o.t), Metrics: prometheus.NewRegistry(), BatchWait: 20 * time.Millisecond})
+	j, err := sink.New(sink.Config{Kafka: o.kafka, Codec: o.codec, Store: journal.NewStore(o.conn), Outcomes: deliverytest.Outcomes(), Cases: deliverytest.Cases(o.kafka), Log: servers.Logger(o.t), Metrics: prometheus.NewRegistry(), BatchWait: 50 * time.Millisecond})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func (o *office) matcher(with ...func(*Config)) *Matcher {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	m.pause = 10 * time.Millisecond
+	m.pause = 40 * time.Millisecond
 	return m
 }
 
