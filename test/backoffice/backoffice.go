@@ -28,10 +28,12 @@ import (
 	"quittance/disbursement"
 	batchpages "quittance/ingress/disbursements"
 	"quittance/ingress/operations"
+	"quittance/ingress/oversight"
 	"quittance/ingress/people"
 	"quittance/ingress/problem"
 	"quittance/ingress/staff"
 	"quittance/ingress/web"
+	"quittance/internal/audit"
 	"quittance/internal/batchpapers"
 	"quittance/internal/batchseal"
 	"quittance/internal/cases"
@@ -143,8 +145,12 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 	if w.Importer, err = intake.New(intake.Config{Pool: w.Pool, Keys: w.Keys, Kafka: cfg, Topology: topology, Codec: codec, Closed: w.closed}); err != nil {
 		t.Fatal(err)
 	}
+	seen, err := oversight.New(oversight.Config{Audit: audit.NewReader(pool, keys.VerifySignature), Sessions: reader, Registry: instance.Registry})
+	if err != nil {
+		t.Fatal(err)
+	}
 	pages, err := operations.New(operations.Config{
-		Sessions: reader, Deliveries: sent, Cases: known, Imports: imports, Registry: instance.Registry, Signer: keys, Approvals: w.Desk, Waits: []operations.Waits{about.Waiting, batches.Waiting},
+		Sessions: reader, Deliveries: sent, Cases: known, Imports: imports, Registry: instance.Registry, Signer: keys, Approvals: w.Desk, Waits: []operations.Waits{about.Waiting, batches.Waiting}, Trail: seen.Trail,
 		Directory: func(ctx context.Context) (registry.Directory, error) {
 			return registry.ReadDirectory(ctx, pool, "", w.Now())
 		},
@@ -165,7 +171,7 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 			Record: func(ctx context.Context, actor operation.Actor, at time.Time, e operation.Entry) error {
 				return operation.Record(ctx, pool, actor, at, e)
 			},
-		}, pages.Part(), about.Part(), batches.Part())
+		}, pages.Part(), about.Part(), batches.Part(), seen.Part())
 		if err != nil {
 			t.Fatal(err)
 		}

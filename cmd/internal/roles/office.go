@@ -13,9 +13,11 @@ import (
 
 	pages "quittance/ingress/disbursements"
 	"quittance/ingress/operations"
+	"quittance/ingress/oversight"
 	"quittance/ingress/people"
 	"quittance/ingress/staff"
 	"quittance/ingress/web"
+	"quittance/internal/audit"
 	"quittance/internal/batchpapers"
 	"quittance/internal/batchseal"
 	"quittance/internal/cases"
@@ -29,6 +31,7 @@ import (
 	"quittance/internal/personal"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
+	"quittance/internal/sessions"
 	"quittance/internal/support"
 	"quittance/reconciliation"
 	"quittance/schemas"
@@ -68,7 +71,7 @@ func officeDatabases() Databases {
 			may("update(last_used_at,sign_count)", "staff_passkeys"), may("select insert", "decisions"), may("execute", "lock_staff(uuid[])"),
 			// invited people, and what people ask for; who did what to a person
 			may("update", "registry_lock"), may("update(accepted_at,passkeys,signature,token_hash)", "staff_invitations"), may("insert update", "staff_manifest"),
-			may("insert update(signature)", "staff_requests"), may("select", "audit"),
+			may("insert update(signature)", "staff_requests"), may("select", "audit", "audit_sequence"),
 			// A lock of a case needs a right to update it; nobody decides by this column.
 			may("select update(opened_by)", "cases"),
 			may("select insert update(alone,decided_at,decided_by,decided_proof,decided_signature,decider,decision,finished_at,state)", "case_proposals"),
@@ -123,7 +126,15 @@ func (b *Base) office() error {
 	if err != nil {
 		return err
 	}
-	records, err := b.operations(desk, about.Waiting, batches.Waiting)
+	reader, err := b.sessionReader()
+	if err != nil {
+		return err
+	}
+	seen, err := oversight.New(oversight.Config{Audit: audit.NewReader(b.Pool, b.Keys.VerifySignature), Sessions: reader, Registry: b.Registry})
+	if err != nil {
+		return err
+	}
+	records, err := b.operations(desk, reader, seen.Trail, about.Waiting, batches.Waiting)
 	if err != nil {
 		return err
 	}
@@ -137,7 +148,7 @@ func (b *Base) office() error {
 		Record: func(ctx context.Context, actor operation.Actor, at time.Time, e operation.Entry) error {
 			return operation.Record(ctx, b.Pool, actor, at, e)
 		},
-	}, records.Part(), about.Part(), batches.Part())
+	}, records.Part(), about.Part(), batches.Part(), seen.Part())
 	if err != nil {
 		return err
 	}
@@ -214,11 +225,7 @@ func (j joining) Add(ctx context.Context, browser secret.Text, name string, resp
 }
 
 // operations makes the pages on which the service's people look after payments.
-func (b *Base) operations(desk *identity.Desk, waits ...operations.Waits) (*operations.Operations, error) {
-	reader, err := b.sessionReader()
-	if err != nil {
-		return nil, err
-	}
+func (b *Base) operations(desk *identity.Desk, reader *sessions.Reader, trail operations.Trail, waits ...operations.Waits) (*operations.Operations, error) {
 	sent := deliveries.NewStore(b.Pool, DeliveryKinds(nil))
 	known := cases.NewStore(b.Pool).Verifying(b.Keys)
 	late := &lateJournal{open: b.officeJournal, log: b.Log}
@@ -237,7 +244,7 @@ func (b *Base) operations(desk *identity.Desk, waits ...operations.Waits) (*oper
 		return nil, err
 	}
 	return operations.New(operations.Config{
-		Sessions: reader, Deliveries: sent, Cases: known, Imports: imports, Registry: b.Registry, Signer: b.Keys, Approvals: desk, Waits: waits,
+		Sessions: reader, Deliveries: sent, Cases: known, Imports: imports, Registry: b.Registry, Signer: b.Keys, Approvals: desk, Waits: waits, Trail: trail,
 		Directory: func(ctx context.Context) (registry.Directory, error) {
 			return registry.ReadDirectory(ctx, b.Pool, b.SimulatorURL, b.Now())
 		},
