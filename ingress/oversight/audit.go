@@ -247,22 +247,26 @@ func (v *visit) showRows(out *auditView, list []audit.Recorded) bool {
 // rowGrid returns rows of the audit table. An agency's people do not see from where somebody acted, who may be of the service.
 func (v *visit) rowGrid(caption string, list []audit.Recorded, proofs map[int64]audit.Proof) staff.Grid {
 	w := v.w.Audit
-	g := staff.Grid{Caption: caption, Heads: []string{w.At, w.Who, w.Action, w.Subject, w.Detail, w.Proof}}
+	g := staff.Grid{Caption: caption, Heads: []string{w.At, w.Who, w.Action, w.Subject, w.Proof}}
 	for _, r := range list {
 		who := staff.Cell{Text: cmp.Or(r.Person, r.Actor.Name), More: said(w.Kinds, string(r.Actor.Kind))}
 		if v.Acting.Service() && r.Actor.Origin != "" {
 			who.More += " · " + r.Actor.Origin
 		}
-		g.Rows = append(g.Rows, []staff.Cell{{Text: v.At(r.At)}, who, {Text: said(v.w.Actions, r.Action), More: r.Action}, v.subject(r), {Text: detail(r.Detail), Class: "code"}, v.proof(proofs[r.ID])})
+		did := staff.Cell{Text: r.Action}
+		if text := v.w.Actions[r.Action]; text != "" {
+			did = staff.Cell{Text: text, More: r.Action}
+		}
+		g.Rows = append(g.Rows, []staff.Cell{{Text: v.At(r.At)}, who, did, v.subject(r), v.proof(proofs[r.ID])})
 	}
 	return g
 }
 
-// subject is what a row is about, with a link to its page if the person may see it.
+// subject is what a row is about and its detail, with a link to its page if the person may see it.
 func (v *visit) subject(r audit.Recorded) staff.Cell {
-	out := staff.Cell{Text: cmp.Or(named(r.Subject), "–"), Class: "code"}
+	out := staff.Cell{Text: cmp.Or(named(r.Subject), "–"), Class: "code", More: detail(r.Detail)}
 	if v.Acting.Service() && r.AgencyID != "" {
-		out.More = v.agency(r.AgencyID)
+		out.More = strings.Trim(v.agency(r.AgencyID)+"; "+out.More, "; ")
 	}
 	root := v.root(opsRoot)
 	sees := v.Acting.May(identity.MaySeePayments, "") == nil
@@ -316,7 +320,7 @@ func detail(raw json.RawMessage) string {
 		}
 		parts = append(parts, name+" "+text)
 	}
-	return cmp.Or(named(strings.Join(parts, "; ")), "–")
+	return named(strings.Join(parts, "; "))
 }
 
 // said returns the value of a name in a table of words, or the name itself, which a later release may have made.
@@ -347,10 +351,13 @@ func (o *Oversight) Trail(s *staff.Visit, subject string) (g staff.Grid, more st
 		}
 		more = v.URL(v.root(adminRoot)+"audit", name, value)
 	}
-	g = v.rowGrid(v.w.Audit.Trail, list, proofs)
-	for i := range g.Rows { // the page says what it is about
-		g.Rows[i] = slices.Delete(g.Rows[i], 3, 4)
+	for i := range list {
+		list[i].AgencyID = "" // it is that of the page
 	}
-	g.Heads = slices.Delete(g.Heads, 3, 4)
+	g = v.rowGrid(v.w.Audit.Trail, list, proofs)
+	for _, row := range g.Rows { // the page says what it is about
+		row[3] = staff.Cell{Text: cmp.Or(row[3].More, "–"), Class: row[3].Class}
+	}
+	g.Heads[3] = v.w.Audit.Detail
 	return g, more, true, nil
 }

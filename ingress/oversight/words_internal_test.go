@@ -10,4 +10,12 @@ import (
 func TestBothLanguagesAreWhole(t *testing.T) {
 	t.Parallel()
 	languagetest.Whole(t, texts)
+	for action := range frenchActions {
+		if englishActions[action] == "" {
+			t.Errorf("no English word for %s", action)
+		}
+	}
+	if len(frenchActions) != len(englishActions) {
+		t.Errorf("%d actions in French, %d in English", len(frenchActions), len(englishActions))
+	}
 }

@@ -32,7 +32,8 @@ func (g *gallery) staff(t *testing.T) {
 	w.Add(t, "", []identity.Role{identity.RoleLead}, "Paul")
 	w.Add(t, "", []identity.Role{identity.RoleOperator}, "Olive")
 	w.Add(t, "impots", []identity.Role{identity.RoleReader}, "Awa")
-	lead, operator, reader, nobody := w.Enter(t, "Paul"), w.Enter(t, "Olive"), w.Enter(t, "Awa"), w.NewBrowser()
+	w.Add(t, "", []identity.Role{identity.RoleAuditor}, "Aude")
+	lead, operator, reader, nobody, auditor := w.Enter(t, "Paul"), w.Enter(t, "Olive"), w.Enter(t, "Awa"), w.NewBrowser(), w.Enter(t, "Aude")
 	for _, path := range w.Site.Assets() {
 		g.mux.Handle("GET "+path, w.Handler)
 	}
@@ -104,6 +105,11 @@ func (g *gallery) staff(t *testing.T) {
 		{name: "request", by: officer, path: "/requests/" + waits},
 		{name: "passkeys", by: officer, path: "/passkeys"},
 		{name: "work.people", by: officer, path: "/work"},
+		{name: "audit", by: auditor, path: "/admin/audit"},
+		{name: "audit.none", by: auditor, path: "/admin/audit?action=nothing"},
+		{name: "audit.faulty", by: auditor, path: "/admin/audit", form: url.Values{"who": {"Personne Inconnue"}, "subject": {"06 600 00 01"}}, status: http.StatusUnprocessableEntity},
+		{name: "audit.agency", by: manager, path: "/agency/audit"},
+		{name: "payment.trail", by: auditor, path: record},
 	} {
 		for _, lang := range money.Languages {
 			path, query, _ := strings.Cut(row.path, "?")
