@@ -126,6 +126,7 @@ var may = map[string]struct {
 	"POST /agency/batches/{batch}/lines/{line}/cancel":             {roles: batchManagers},
 	"POST /agency/batches/{batch}/lines/{line}/acknowledge":        {roles: batchManagers},
 
+	"GET /ops/health":    {roles: seers, notFound: http.StatusOK},
 	"GET /admin/audit":   {roles: auditors, notFound: http.StatusOK},
 	"POST /admin/audit":  {roles: auditors, notFound: http.StatusSeeOther},
 	"GET /agency/audit":  {roles: agencyAuditors, notFound: http.StatusOK},

@@ -249,13 +249,13 @@ func (v *visit) rowGrid(caption string, list []audit.Recorded, proofs map[int64]
 	w := v.w.Audit
 	g := staff.Grid{Caption: caption, Heads: []string{w.At, w.Who, w.Action, w.Subject, w.Proof}}
 	for _, r := range list {
-		who := staff.Cell{Text: cmp.Or(r.Person, r.Actor.Name), More: said(w.Kinds, string(r.Actor.Kind))}
+		who := staff.Cell{Text: cmp.Or(r.Person, r.Actor.Name), More: said(w.Kinds, string(r.Actor.Kind)), Class: staff.ClassWhole}
 		if v.Acting.Service() && r.Actor.Origin != "" {
 			who.More += " · " + r.Actor.Origin
 		}
-		did := staff.Cell{Text: r.Action}
+		did := staff.Cell{Text: r.Action, Class: staff.ClassWhole}
 		if text := v.w.Actions[r.Action]; text != "" {
-			did = staff.Cell{Text: text, More: r.Action}
+			did.Text, did.More = text, r.Action
 		}
 		g.Rows = append(g.Rows, []staff.Cell{{Text: v.At(r.At)}, who, did, v.subject(r), v.proof(proofs[r.ID])})
 	}

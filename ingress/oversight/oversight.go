@@ -26,6 +26,8 @@ type Config struct {
 	Sessions Sessions
 	// Registry answers from memory.
 	Registry *registry.Registry
+	// Health is what the page of health reads.
+	Health Health
 }
 
 // Sessions is sessions.Reader.
@@ -38,7 +40,7 @@ type Oversight struct{ cfg Config }
 
 // New makes the pages.
 func New(cfg Config) (*Oversight, error) {
-	if cfg.Audit == nil || cfg.Sessions == nil || cfg.Registry == nil {
+	if cfg.Audit == nil || cfg.Sessions == nil || cfg.Registry == nil || !cfg.Health.whole() {
 		return nil, errors.New("oversight: every field of the configuration is required")
 	}
 	return &Oversight{cfg}, nil
@@ -69,6 +71,8 @@ func (o *Oversight) Part() staff.Part {
 			o.route(http.MethodPost, root, "audit", identity.MaySeeAudit, (*visit).chooseAudit),
 		)
 	}
+	part.Nav = append(part.Nav, link(opsRoot+"health", func(w *words) string { return w.Health.Title }))
+	part.Routes = append(part.Routes, o.route(http.MethodGet, opsRoot, "health", identity.MaySeePayments, (*visit).health))
 	return part
 }
 

@@ -40,11 +40,13 @@ import (
 	"quittance/internal/commands"
 	"quittance/internal/contact"
 	"quittance/internal/deliveries"
+	"quittance/internal/digests"
 	"quittance/internal/disbursements"
 	"quittance/internal/disbursements/lines"
 	"quittance/internal/identity"
 	"quittance/internal/intake"
 	"quittance/internal/kafka"
+	"quittance/internal/notify"
 	"quittance/internal/operation"
 	"quittance/internal/personal"
 	"quittance/internal/registry"
@@ -86,6 +88,9 @@ type World struct {
 	// Files makes batches of files, which are paid from the account mtn in XAF. Its Partition is zero until it is set.
 	Files *disbursements.Importer
 	Codec *schemas.Codec
+	// Lag and Models are what the page of health says of Kafka; nothing at first.
+	Lag    func(context.Context) ([]oversight.Lag, error)
+	Models []oversight.Model
 
 	// Sink carries out what people ask for on the page about people. It is held while somebody holds Held.
 	Sink *identity.Book
@@ -145,7 +150,7 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 	if w.Importer, err = intake.New(intake.Config{Pool: w.Pool, Keys: w.Keys, Kafka: cfg, Topology: topology, Codec: codec, Closed: w.closed}); err != nil {
 		t.Fatal(err)
 	}
-	seen, err := oversight.New(oversight.Config{Audit: audit.NewReader(pool, keys.VerifySignature), Sessions: reader, Registry: instance.Registry})
+	seen, err := oversight.New(oversight.Config{Audit: audit.NewReader(pool, keys.VerifySignature), Sessions: reader, Registry: instance.Registry, Health: w.health(pool, sent, known, instance.Registry)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,6 +221,19 @@ func (w *World) Import(t *testing.T, text string, want statements.Verdict) strin
 
 // closed says that no period of an account is closed.
 func (w *World) closed(context.Context, registry.StatementAccountKey) (string, error) { return "", nil }
+
+// health is what the page of health reads, with the rights of the pages.
+func (w *World) health(pool *pgxpool.Pool, sent *deliveries.Store, known *cases.Store, of *registry.Registry) oversight.Health {
+	w.Lag = func(context.Context) ([]oversight.Lag, error) { return nil, nil }
+	return oversight.Health{
+		Operators: digests.NewStore(pool), Batches: w.Batches, Deliveries: sent, Messages: notify.NewReports(pool), Cases: known, RegistryAge: of.Age, Stuck: func() error { return nil },
+		Directory: func(ctx context.Context) (registry.Directory, error) {
+			return registry.ReadDirectory(ctx, pool, "", w.Now())
+		},
+		Lag:    func(ctx context.Context) ([]oversight.Lag, error) { return w.Lag(ctx) },
+		Models: func(context.Context) []oversight.Model { return w.Models },
+	}
+}
 
 // asker sends commands about batches to the processor of the world.
 type asker struct{ w *World }

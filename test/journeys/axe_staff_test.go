@@ -2,6 +2,7 @@ package journeys_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"quittance/ingress/oversight"
 	"quittance/internal/identity"
 	"quittance/internal/sessions"
 	"quittance/internal/statements"
@@ -57,6 +59,7 @@ func (g *gallery) staff(t *testing.T) {
 	if a := officer.Post("/people/end", fields); a.Code != http.StatusSeeOther {
 		t.Fatalf("a request is answered %d:\n%s", a.Code, a.Body)
 	}
+	g.health(t, w)
 	record := "/ops/payments/" + sessions.Place(w.Paid.ID)
 	for _, row := range []struct {
 		name   string
@@ -105,6 +108,7 @@ func (g *gallery) staff(t *testing.T) {
 		{name: "request", by: officer, path: "/requests/" + waits},
 		{name: "passkeys", by: officer, path: "/passkeys"},
 		{name: "work.people", by: officer, path: "/work"},
+		{name: "health", by: lead, path: "/ops/health"},
 		{name: "audit", by: auditor, path: "/admin/audit"},
 		{name: "audit.none", by: auditor, path: "/admin/audit?action=nothing"},
 		{name: "audit.faulty", by: auditor, path: "/admin/audit", form: url.Values{"who": {"Personne Inconnue"}, "subject": {"06 600 00 01"}}, status: http.StatusUnprocessableEntity},
@@ -126,6 +130,18 @@ func (g *gallery) staff(t *testing.T) {
 			g.tours = append(g.tours, tour{{name: "staff." + row.name + "-" + string(lang), widths: []int{320, 1280}, pictured: true, page: withForms(a)}})
 		}
 	}
+}
+
+// health fills the page of health: an operator is away, an ERP refuses, messages are on their way, ClickHouse is not known.
+func (g *gallery) health(t *testing.T, w *backoffice.World) {
+	t.Helper()
+	w.Exec(t, `INSERT INTO operator_answers (operator, live, answered_at, failing_since, failed_at, agencies) VALUES ('mtn', true, $1, NULL, NULL, '{}'), ('airtel', true, $1::timestamptz - interval '1 hour', $1::timestamptz - interval '50 minutes', $1::timestamptz - interval '1 minute', ARRAY[$2])`, w.Now(), registries.AgencyA)
+	w.Exec(t, `INSERT INTO delivery_destinations (kind, destination_id, refused_since) VALUES ('erp', $1, $2)`, registries.AgencyA+"/live", w.Now())
+	w.Exec(t, `INSERT INTO message_reports (message_id, destination_id, provider, calls, sent_at, accepted_at) VALUES ('m-1', 'd', 'mtnsms', 1, $1, $1), ('m-2', 'd', 'mtnsms', 1, $1, NULL)`, w.Now())
+	w.Lag = func(context.Context) ([]oversight.Lag, error) {
+		return []oversight.Lag{{Group: "readmodel", Topic: "checkout.events", Records: 4}, {Group: "sink-disburse", Topic: "disbursement.commands", Never: true}}, nil
+	}
+	w.Models = []oversight.Model{{Name: "readmodel", Topic: "checkout.events", Position: 12840, PositionKnown: true, Behind: 4, BehindKnown: true}, {Name: "journal"}}
 }
 
 // withForms is a page whose forms of passkeys believe that they are at their address, so that they are seen.

@@ -72,6 +72,8 @@ func officeDatabases() Databases {
 			// invited people, and what people ask for; who did what to a person
 			may("update", "registry_lock"), may("update(accepted_at,passkeys,signature,token_hash)", "staff_invitations"), may("insert update", "staff_manifest"),
 			may("insert update(signature)", "staff_requests"), may("select", "audit", "audit_sequence"),
+			// health: what operators answered, what is owed to ERPs, what providers of messages did, without the messages
+			may("select", "operator_answers", "case_positions"), may("select(accepted_at,completed_at,livemode,session_id,tenant_id,transaction_id)", "erp_confirmations"), may("select(accepted_at,provider,sent_at,state)", "message_reports"),
 			// A lock of a case needs a right to update it; nobody decides by this column.
 			may("select update(opened_by)", "cases"),
 			may("select insert update(alone,decided_at,decided_by,decided_proof,decided_signature,decider,decision,finished_at,state)", "case_proposals"),
@@ -130,11 +132,14 @@ func (b *Base) office() error {
 	if err != nil {
 		return err
 	}
-	seen, err := oversight.New(oversight.Config{Audit: audit.NewReader(b.Pool, b.Keys.VerifySignature), Sessions: reader, Registry: b.Registry})
+	late := &lateJournal{open: b.officeJournal, log: b.Log}
+	b.close = append(b.close, late.close)
+	sent, known := deliveries.NewStore(b.Pool, DeliveryKinds(nil)), cases.NewStore(b.Pool).Verifying(b.Keys)
+	seen, err := oversight.New(oversight.Config{Audit: audit.NewReader(b.Pool, b.Keys.VerifySignature), Sessions: reader, Registry: b.Registry, Health: b.health(sent, known, late)})
 	if err != nil {
 		return err
 	}
-	records, err := b.operations(desk, reader, seen.Trail, about.Waiting, batches.Waiting)
+	records, err := b.operations(desk, officeReads{reader, sent, known, late}, seen.Trail, about.Waiting, batches.Waiting)
 	if err != nil {
 		return err
 	}
@@ -224,16 +229,20 @@ func (j joining) Add(ctx context.Context, browser secret.Text, name string, resp
 	return identity.AddInvitedPasskey(ctx, j.b.Pool, j.b.Keys, j.desk.Party(), browser, name, response, origin, j.b.Now())
 }
 
+// officeReads is what several parts of the pages read.
+type officeReads struct {
+	reader *sessions.Reader
+	sent   *deliveries.Store
+	known  *cases.Store
+	late   *lateJournal
+}
+
 // operations makes the pages on which the service's people look after payments.
-func (b *Base) operations(desk *identity.Desk, reader *sessions.Reader, trail operations.Trail, waits ...operations.Waits) (*operations.Operations, error) {
-	sent := deliveries.NewStore(b.Pool, DeliveryKinds(nil))
-	known := cases.NewStore(b.Pool).Verifying(b.Keys)
-	late := &lateJournal{open: b.officeJournal, log: b.Log}
-	b.close = append(b.close, late.close)
+func (b *Base) operations(desk *identity.Desk, of officeReads, trail operations.Trail, waits ...operations.Waits) (*operations.Operations, error) {
 	imports, err := intake.New(intake.Config{
 		Pool: b.Pool, Keys: b.Keys, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec,
 		Closed: func(ctx context.Context, key registry.StatementAccountKey) (string, error) {
-			closes, err := late.store(ctx)
+			closes, err := of.late.store(ctx)
 			if err != nil {
 				return "", err
 			}
@@ -244,14 +253,14 @@ func (b *Base) operations(desk *identity.Desk, reader *sessions.Reader, trail op
 		return nil, err
 	}
 	return operations.New(operations.Config{
-		Sessions: reader, Deliveries: sent, Cases: known, Imports: imports, Registry: b.Registry, Signer: b.Keys, Approvals: desk, Waits: waits, Trail: trail,
+		Sessions: of.reader, Deliveries: of.sent, Cases: of.known, Imports: imports, Registry: b.Registry, Signer: b.Keys, Approvals: desk, Waits: waits, Trail: trail,
 		Directory: func(ctx context.Context) (registry.Directory, error) {
 			return registry.ReadDirectory(ctx, b.Pool, b.SimulatorURL, b.Now())
 		},
 		Support: func(ctx context.Context, cfg support.Config) (*support.Desk, error) {
-			cfg.Sessions, cfg.Deliveries, cfg.Cases = reader, sent, known
+			cfg.Sessions, cfg.Deliveries, cfg.Cases = of.reader, of.sent, of.known
 			cfg.Kafka, cfg.Topology, cfg.Codec, cfg.Machine = b.KafkaConfig(), b.Topology, b.Codec, b.Machine
-			cfg.Journal, cfg.NoJournal = late.store(ctx)
+			cfg.Journal, cfg.NoJournal = of.late.store(ctx)
 			return support.New(cfg)
 		},
 	})
