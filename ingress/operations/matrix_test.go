@@ -126,11 +126,15 @@ var may = map[string]struct {
 	"POST /agency/batches/{batch}/lines/{line}/cancel":             {roles: batchManagers},
 	"POST /agency/batches/{batch}/lines/{line}/acknowledge":        {roles: batchManagers},
 
-	"GET /ops/health":    {roles: seers, notFound: http.StatusOK},
-	"GET /admin/audit":   {roles: auditors, notFound: http.StatusOK},
-	"POST /admin/audit":  {roles: auditors, notFound: http.StatusSeeOther},
-	"GET /agency/audit":  {roles: agencyAuditors, notFound: http.StatusOK},
-	"POST /agency/audit": {roles: agencyAuditors, notFound: http.StatusSeeOther},
+	"GET /ops/health":          {roles: seers, notFound: http.StatusOK},
+	"GET /ops/reports":         {roles: seers, notFound: http.StatusOK},
+	"GET /ops/reports/file":    {roles: actors, notFound: http.StatusOK}, // it asks which report
+	"GET /agency/reports":      {roles: agencySeers, notFound: http.StatusOK},
+	"GET /agency/reports/file": {roles: accountants, notFound: http.StatusOK},
+	"GET /admin/audit":         {roles: auditors, notFound: http.StatusOK},
+	"POST /admin/audit":        {roles: auditors, notFound: http.StatusSeeOther},
+	"GET /agency/audit":        {roles: agencyAuditors, notFound: http.StatusOK},
+	"POST /agency/audit":       {roles: agencyAuditors, notFound: http.StatusSeeOther},
 
 	"GET /people":                          {roles: managers, notFound: http.StatusOK},
 	"GET /people/invite":                   {roles: managers, notFound: http.StatusOK},

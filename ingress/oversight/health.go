@@ -186,9 +186,10 @@ func (v *visit) erps() (section, error) {
 			continue
 		}
 		d := status[string(e.Kind)+" "+e.ID]
+		agencyID, _, _ := strings.Cut(e.ID, "/") // and the mode
 		s.Grid.Rows = append(s.Grid.Rows, []staff.Cell{
 			{Text: e.Name, URL: v.URL(opsRoot + "endpoints/" + string(e.Kind) + "/" + url.PathEscape(e.ID))},
-			{Text: e.Owner},
+			{Text: v.agency(agencyID)},
 			{Text: v.destination(d)},
 			{Text: strconv.FormatInt(d.Waiting+d.Queued+d.NeedsOperator, 10), Class: staff.ClassSum},
 			{Text: v.At(d.Oldest)},

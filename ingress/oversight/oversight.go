@@ -28,6 +28,8 @@ type Config struct {
 	Registry *registry.Registry
 	// Health is what the page of health reads.
 	Health Health
+	// Reports makes reports.
+	Reports Reports
 }
 
 // Sessions is sessions.Reader.
@@ -36,14 +38,18 @@ type Sessions interface {
 }
 
 // Oversight are the pages. Safe for concurrent use.
-type Oversight struct{ cfg Config }
+type Oversight struct {
+	cfg Config
+	// reports has a place for each report that is being made.
+	reports chan struct{}
+}
 
 // New makes the pages.
 func New(cfg Config) (*Oversight, error) {
-	if cfg.Audit == nil || cfg.Sessions == nil || cfg.Registry == nil || !cfg.Health.whole() {
+	if cfg.Audit == nil || cfg.Sessions == nil || cfg.Registry == nil || !cfg.Health.whole() || cfg.Reports == nil {
 		return nil, errors.New("oversight: every field of the configuration is required")
 	}
-	return &Oversight{cfg}, nil
+	return &Oversight{cfg, make(chan struct{}, reportsAtOnce)}, nil
 }
 
 // Roots of the addresses of the audit table: of the service's people, who see all agencies, and of an agency's.
@@ -69,6 +75,14 @@ func (o *Oversight) Part() staff.Part {
 			part.Routes,
 			o.route(http.MethodGet, root, "audit", identity.MaySeeAudit, (*visit).audit),
 			o.route(http.MethodPost, root, "audit", identity.MaySeeAudit, (*visit).chooseAudit),
+		)
+	}
+	for _, root := range []string{opsRoot, agencyRoot} {
+		part.Nav = append(part.Nav, link(root+"reports", func(w *words) string { return w.Reports.Title }))
+		part.Routes = append(
+			part.Routes,
+			o.route(http.MethodGet, root, "reports", identity.MaySeePayments, (*visit).showReport),
+			o.route(http.MethodGet, root, "reports/file", identity.MayExport, (*visit).reportFile),
 		)
 	}
 	part.Nav = append(part.Nav, link(opsRoot+"health", func(w *words) string { return w.Health.Title }))

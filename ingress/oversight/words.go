@@ -10,6 +10,7 @@ type words struct {
 	Agency, AllAgencies, Filter, Show, Next, First string
 	Audit                                          auditWords
 	Health                                         healthWords
+	Reports                                        reportWords
 	// Actions are those of the audit table.
 	Actions map[string]string
 }
@@ -67,7 +68,7 @@ var french = words{
 		NotKnown: "Non connu : la source ne répond pas. La page la lit de nouveau toute seule.", Unknown: "non connu", Live: "Réel", Test: "Test", Mode: "Mode", State: "État", Agency: "Administration", Agencies: "Administrations touchées", Oldest: "Le plus ancien", Records: "Enregistrements", Since: "Depuis",
 		Operators: "Opérateurs", OperatorsNote: "Un opérateur est absent quand ses appels restent sans réponse pendant cinq minutes.", NoOperators: "Aucun opérateur n’a encore été appelé.", Operator: "Opérateur", LastAnswer: "Dernière réponse", SilentSince: "Sans réponse depuis", Answers: "Répond", Silent: "Un appel est resté sans réponse", Away: "Absent",
 		Accounts: "Comptes de versement en pause", NoAccounts: "Aucun compte de versement n’est en pause.", Account: "Compte", Paused: "En pause", Closed: "Fermé jusqu’à un essai",
-		ERPs: "ERP", NoERPs: "Aucune administration n’a d’ERP.", ERP: "ERP", Waiting: "Confirmations en attente", NothingOwed: "Tous les paiements sont confirmés aux ERP.", Owed: "Paiements encaissés qu’un ERP n’a pas encore acceptés : %d, le plus ancien du %s.", Well: "Accepte les confirmations",
+		ERPs: "ERP", NoERPs: "Aucune administration n’a d’ERP.", ERP: "ERP", Waiting: "En attente", NothingOwed: "Tous les paiements sont confirmés aux ERP.", Owed: "Paiements encaissés qu’un ERP n’a pas encore acceptés : %d, le plus ancien du %s.", Well: "Accepte les confirmations",
 		Suspended: "Suspendu depuis le %s", Refusing: "Refuse nos identifiants depuis le %s", Failing: "Échoue depuis le %s",
 		Backlog: "Envois en attente", NoBacklog: "Aucun envoi n’est en attente.", Kind: "Type", Count: "Nombre", ToSuspended: "vers des destinations suspendues",
 		Messages: "Fournisseurs de messages", MessagesNote: "Messages de la dernière heure, pour les fournisseurs qui en rendent compte.", NoMessages: "Aucun message dans la dernière heure.", Provider: "Fournisseur", Given: "Remis", Accepted: "Acceptés", Delivered: "Reçus", Undelivered: "Non distribués", LastAccepted: "Dernier accepté",
@@ -78,7 +79,7 @@ var french = words{
 		DeliveryStates: map[string]string{"waiting": "En attente", "queued": "En cours d’envoi", "needs_operator": "À reprendre"},
 		ModelNames:     map[string]string{"readmodel": "Paiements", "cases": "Cas", "deliveries": "Envois", "batches": "Lots de versements", "journal": "Journal (ClickHouse)"},
 	},
-	Actions: frenchActions,
+	Reports: frenchReports, Actions: frenchActions,
 }
 
 var english = words{
@@ -103,7 +104,7 @@ var english = words{
 		NotKnown: "Not known: the source does not answer. The page reads it again by itself.", Unknown: "not known", Live: "Live", Test: "Test", Mode: "Mode", State: "State", Agency: "Agency", Agencies: "Agencies concerned", Oldest: "Oldest", Records: "Records", Since: "Since",
 		Operators: "Operators", OperatorsNote: "An operator is away when its calls have had no answer for five minutes.", NoOperators: "No operator has been called yet.", Operator: "Operator", LastAnswer: "Last answer", SilentSince: "No answer since", Answers: "Answers", Silent: "A call had no answer", Away: "Away",
 		Accounts: "Paused payout accounts", NoAccounts: "No payout account is paused.", Account: "Account", Paused: "Paused", Closed: "Closed until it is tried",
-		ERPs: "ERPs", NoERPs: "No agency has an ERP.", ERP: "ERP", Waiting: "Confirmations waiting", NothingOwed: "All payments are confirmed to ERPs.", Owed: "Payments that an ERP has not accepted yet: %d, the oldest of %s.", Well: "Takes confirmations",
+		ERPs: "ERPs", NoERPs: "No agency has an ERP.", ERP: "ERP", Waiting: "Waiting", NothingOwed: "All payments are confirmed to ERPs.", Owed: "Payments that an ERP has not accepted yet: %d, the oldest of %s.", Well: "Takes confirmations",
 		Suspended: "Suspended since %s", Refusing: "Refuses our credentials since %s", Failing: "Fails since %s",
 		Backlog: "Deliveries waiting", NoBacklog: "No delivery waits.", Kind: "Kind", Count: "Number", ToSuspended: "to suspended destinations",
 		Messages: "Providers of messages", MessagesNote: "Messages of the last hour, of providers that report.", NoMessages: "No message in the last hour.", Provider: "Provider", Given: "Given", Accepted: "Accepted", Delivered: "Delivered", Undelivered: "Undelivered", LastAccepted: "Last accepted",
@@ -114,5 +115,5 @@ var english = words{
 		DeliveryStates: map[string]string{"waiting": "Waiting", "queued": "Being sent", "needs_operator": "Needs a person"},
 		ModelNames:     map[string]string{"readmodel": "Payments", "cases": "Cases", "deliveries": "Deliveries", "batches": "Disbursement batches", "journal": "Journal (ClickHouse)"},
 	},
-	Actions: englishActions,
+	Reports: englishReports, Actions: englishActions,
 }

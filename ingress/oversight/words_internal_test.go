@@ -1,8 +1,11 @@
 package oversight
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
+	"quittance/internal/report"
 	"quittance/money/language/languagetest"
 )
 
@@ -10,12 +13,14 @@ import (
 func TestBothLanguagesAreWhole(t *testing.T) {
 	t.Parallel()
 	languagetest.Whole(t, texts)
-	for action := range frenchActions {
-		if englishActions[action] == "" {
-			t.Errorf("no English word for %s", action)
+	for _, tables := range [][2]map[string]string{{frenchActions, englishActions}, {french.Reports.Names, english.Reports.Names}, {french.Reports.About, english.Reports.About}, {french.Reports.Columns, english.Reports.Columns}} {
+		if a, b := slices.Sorted(maps.Keys(tables[0])), slices.Sorted(maps.Keys(tables[1])); !slices.Equal(a, b) {
+			t.Errorf("words in French for %q, in English for %q", a, b)
 		}
 	}
-	if len(frenchActions) != len(englishActions) {
-		t.Errorf("%d actions in French, %d in English", len(frenchActions), len(englishActions))
+	for _, r := range report.All() {
+		if french.Reports.Names[r.Name] == "" || french.Reports.About[r.Name] == "" {
+			t.Errorf("no words for the report %s", r.Name)
+		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kadm"
 
 	"quittance/casework"
 	"quittance/checkout"
@@ -37,6 +38,7 @@ import (
 	"quittance/internal/batchpapers"
 	"quittance/internal/batchseal"
 	"quittance/internal/cases"
+	"quittance/internal/clickhouse"
 	"quittance/internal/commands"
 	"quittance/internal/contact"
 	"quittance/internal/deliveries"
@@ -50,6 +52,7 @@ import (
 	"quittance/internal/operation"
 	"quittance/internal/personal"
 	"quittance/internal/registry"
+	"quittance/internal/report"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
 	"quittance/internal/statements"
@@ -91,6 +94,8 @@ type World struct {
 	// Lag and Models are what the page of health says of Kafka; nothing at first.
 	Lag    func(context.Context) ([]oversight.Lag, error)
 	Models []oversight.Model
+	// ClickHouse is the address of the journal; empty at first, as if ClickHouse were away. Its positions are not compared with Kafka.
+	ClickHouse string
 
 	// Sink carries out what people ask for on the page about people. It is held while somebody holds Held.
 	Sink *identity.Book
@@ -150,7 +155,7 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 	if w.Importer, err = intake.New(intake.Config{Pool: w.Pool, Keys: w.Keys, Kafka: cfg, Topology: topology, Codec: codec, Closed: w.closed}); err != nil {
 		t.Fatal(err)
 	}
-	seen, err := oversight.New(oversight.Config{Audit: audit.NewReader(pool, keys.VerifySignature), Sessions: reader, Registry: instance.Registry, Health: w.health(pool, sent, known, instance.Registry)})
+	seen, err := oversight.New(oversight.Config{Audit: audit.NewReader(pool, keys.VerifySignature), Sessions: reader, Registry: instance.Registry, Health: w.health(pool, sent, known, instance.Registry), Reports: w.reports(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,6 +237,25 @@ func (w *World) health(pool *pgxpool.Pool, sent *deliveries.Store, known *cases.
 		},
 		Lag:    func(ctx context.Context) ([]oversight.Lag, error) { return w.Lag(ctx) },
 		Models: func(context.Context) []oversight.Model { return w.Models },
+	}
+}
+
+// reports makes reports of the journal at w.ClickHouse.
+func (w *World) reports(t *testing.T) *report.Desk {
+	t.Helper()
+	return &report.Desk{
+		Open: func(ctx context.Context) (clickhouse.Conn, error) {
+			if w.ClickHouse == "" {
+				return nil, errors.New("no ClickHouse")
+			}
+			conn, err := clickhouse.Open(ctx, w.ClickHouse)
+			if err == nil {
+				t.Cleanup(func() { _ = conn.Close() })
+			}
+			return conn, err
+		},
+		Committed: func(context.Context) (kadm.OffsetResponses, error) { return nil, errors.New("no Kafka") },
+		Program:   "quittance", Version: "test", Now: w.Now,
 	}
 }
 

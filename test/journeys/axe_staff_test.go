@@ -17,12 +17,15 @@ import (
 	"github.com/google/uuid"
 
 	"quittance/ingress/oversight"
+	"quittance/internal/clickhouse"
 	"quittance/internal/identity"
+	"quittance/internal/journal"
 	"quittance/internal/sessions"
 	"quittance/internal/statements"
 	"quittance/money"
 	"quittance/test/backoffice"
 	"quittance/test/harness"
+	journaltest "quittance/test/journal"
 	"quittance/test/office"
 	"quittance/test/registries"
 )
@@ -60,6 +63,7 @@ func (g *gallery) staff(t *testing.T) {
 		t.Fatalf("a request is answered %d:\n%s", a.Code, a.Body)
 	}
 	g.health(t, w)
+	g.journal(t, w)
 	record := "/ops/payments/" + sessions.Place(w.Paid.ID)
 	for _, row := range []struct {
 		name   string
@@ -108,6 +112,11 @@ func (g *gallery) staff(t *testing.T) {
 		{name: "request", by: officer, path: "/requests/" + waits},
 		{name: "passkeys", by: officer, path: "/passkeys"},
 		{name: "work.people", by: officer, path: "/work"},
+		{name: "reports", by: lead, path: "/ops/reports"},
+		{name: "reports.takings", by: lead, path: "/ops/reports?report=takings&month=2026-03"},
+		{name: "reports.agency", by: reader, path: "/agency/reports?report=channels&month=2026-03"},
+		{name: "reports.none", by: lead, path: "/ops/reports?report=breaks&month=2026-01&mode=test"},
+		{name: "reports.faulty", by: lead, path: "/ops/reports?report=takings&month=mars", status: http.StatusUnprocessableEntity},
 		{name: "health", by: lead, path: "/ops/health"},
 		{name: "audit", by: auditor, path: "/admin/audit"},
 		{name: "audit.none", by: auditor, path: "/admin/audit?action=nothing"},
@@ -142,6 +151,33 @@ func (g *gallery) health(t *testing.T, w *backoffice.World) {
 		return []oversight.Lag{{Group: "readmodel", Topic: "checkout.events", Records: 4}, {Group: "sink-disburse", Topic: "disbursement.commands", Never: true}}, nil
 	}
 	w.Models = []oversight.Model{{Name: "readmodel", Topic: "checkout.events", Position: 12840, PositionKnown: true, Behind: 4, BehindKnown: true}, {Name: "journal"}}
+}
+
+// journal gives the pages a journal with the takings of March 2026.
+func (g *gallery) journal(t *testing.T, w *backoffice.World) {
+	t.Helper()
+	addr, database := journaltest.Migrated(t)
+	w.ClickHouse = "http://" + addr + "/" + database
+	conn, err := clickhouse.Open(t.Context(), w.ClickHouse)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := journal.NewStore(conn).PutNames(t.Context(), []journal.Name{
+		{Kind: journal.NameAgency, ID: registries.AgencyA, TenantID: registries.AgencyA, Name: "Direction générale des impôts"}, {Kind: journal.NameSlug, ID: registries.AgencyA, TenantID: registries.AgencyA, Name: "impots"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for n, service := range []string{"Contribution de la patente", "Vignette automobile"} {
+		if err := conn.Exec(t.Context(), `INSERT INTO receipt_rows (row_id, movement, occurred_at, local_date, approved_on, tenant_id, livemode, account, channel, offer_id, session_id, order_id, service_code, service_label, currency, amount, fee_amount, total_amount)
+			VALUES (generateUUIDv4(), 'completed', '2026-03-01 09:00:00', '2026-03-01', '2026-03-01', ?, true, 'd41d8cd98f00b204', 'MOBILE_MONEY', 'momo', ?, 'DOSSIER-17', ?, ?, 'XAF', 1250000, 75, 1250075)`,
+			registries.AgencyA, fmt.Sprint("s", n), fmt.Sprint("service-", n), service); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := journal.NewStore(conn).SetPositions(t.Context(), journal.Position{Topic: "checkout.events", Partition: 0, Position: 1284, Goal: 1284}, journal.Position{Topic: "cases.events", Partition: 0, Position: 17, Goal: 17}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // withForms is a page whose forms of passkeys believe that they are at their address, so that they are seen.

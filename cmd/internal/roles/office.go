@@ -85,9 +85,12 @@ func officeDatabases() Databases {
 			may("select insert(id,import_id,reason,requested_at,requested_by) update(approved_at,approved_by,approved_proof,approved_signature,digest,requested_proof,requested_signature)", "statement_original_requests"),
 			// deliveries that are sent again, destinations that are suspended and resumed
 			may("update(lease_until,next_attempt_at,round,state)", "deliveries"), may("insert update", "delivery_destinations")),
-		Journal: journalRead,
+		Journal: append(slices.Clone(journalRead), mayInJournal("SELECT", reportViews...)...),
 	}
 }
+
+// reportViews are the views that reports read.
+var reportViews = []string{"agencies", "cases", "receipts", "reconciliation_days"}
 
 const (
 	// officePerClient and officePerInstance are requests without a session in a second. Staff are few.
@@ -135,7 +138,8 @@ func (b *Base) office() error {
 	late := &lateJournal{open: b.officeJournal, log: b.Log}
 	b.close = append(b.close, late.close)
 	sent, known := deliveries.NewStore(b.Pool, DeliveryKinds(nil)), cases.NewStore(b.Pool).Verifying(b.Keys)
-	seen, err := oversight.New(oversight.Config{Audit: audit.NewReader(b.Pool, b.Keys.VerifySignature), Sessions: reader, Registry: b.Registry, Health: b.health(sent, known, late)})
+	health, measure := b.health(sent, known, late)
+	seen, err := oversight.New(oversight.Config{Audit: audit.NewReader(b.Pool, b.Keys.VerifySignature), Sessions: reader, Registry: b.Registry, Health: health, Reports: b.reportDesk(late, measure)})
 	if err != nil {
 		return err
 	}
@@ -305,6 +309,15 @@ type lateJournal struct {
 
 // store returns the journal, or why there is none.
 func (l *lateJournal) store(ctx context.Context) (*journal.Store, error) {
+	conn, err := l.connection(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return journal.NewStore(conn), nil
+}
+
+// connection returns the connection to ClickHouse, or why there is none.
+func (l *lateJournal) connection(ctx context.Context) (clickhouse.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn == nil && (l.tried.IsZero() || time.Since(l.tried) > journalAgain) {
@@ -313,13 +326,13 @@ func (l *lateJournal) store(ctx context.Context) (*journal.Store, error) {
 		l.conn, l.why = l.open(ctx)
 		l.tried = time.Now()
 		if l.why != nil {
-			l.log.LogAttrs(ctx, slog.LevelWarn, "the journal cannot be read: pages of payments lack their timeline", slog.Any("error", l.why))
+			l.log.LogAttrs(ctx, slog.LevelWarn, "the journal cannot be read: pages of payments lack their timeline, and there are no reports", slog.Any("error", l.why))
 		}
 	}
 	if l.conn == nil {
 		return nil, l.why
 	}
-	return journal.NewStore(l.conn), nil
+	return l.conn, nil
 }
 
 func (l *lateJournal) close() {

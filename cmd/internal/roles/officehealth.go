@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"quittance/ingress/oversight"
+	"quittance/internal/build"
 	"quittance/internal/cases"
 	"quittance/internal/deliveries"
 	"quittance/internal/digests"
@@ -18,8 +19,10 @@ import (
 	"quittance/internal/kafka"
 	"quittance/internal/notify"
 	"quittance/internal/registry"
+	"quittance/internal/report"
 	"quittance/internal/sessions"
 	"quittance/schemas"
+	sinkjournal "quittance/sinks/journal"
 )
 
 const (
@@ -50,8 +53,8 @@ type storedModel struct {
 	positions   func(ctx context.Context, topic string) (map[int32]int64, error)
 }
 
-// health returns what the page of health reads.
-func (b *Base) health(sent *deliveries.Store, known *cases.Store, late *lateJournal) oversight.Health {
+// health returns what the page of health reads, and what reads offsets.
+func (b *Base) health(sent *deliveries.Store, known *cases.Store, late *lateJournal) (oversight.Health, *officeHealth) {
 	batches := disbursements.NewStore(b.Pool, b.Codec)
 	h := &officeHealth{kafka: b.KafkaConfig(), log: b.Log, journal: late, models: []storedModel{
 		{"readmodel", schemas.TopicEvents, sessions.NewStore(b.Pool).Positions},
@@ -65,7 +68,40 @@ func (b *Base) health(sent *deliveries.Store, known *cases.Store, late *lateJour
 		Directory: func(ctx context.Context) (registry.Directory, error) {
 			return registry.ReadDirectory(ctx, b.Pool, b.SimulatorURL, b.Now())
 		},
+	}, h
+}
+
+// reportDesk makes reports for pages. Their positions are compared with Kafka, unless it is away.
+func (b *Base) reportDesk(late *lateJournal, offsets *officeHealth) *report.Desk {
+	return &report.Desk{
+		Open: late.connection, Committed: offsets.journalOffsets, Program: b.Program, Version: build.Read().Version(), Now: func() time.Time { return time.Now().UTC() },
 	}
+}
+
+// journalOffsets returns the offsets that the sink journal has committed.
+func (h *officeHealth) journalOffsets(ctx context.Context) (kadm.OffsetResponses, error) {
+	h.mu.Lock()
+	err := h.open()
+	adm := h.adm
+	h.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, offsetsWithin)
+	defer cancel()
+	return journal.Committed(ctx, adm, h.kafka.Prefix+sinkjournal.Group)
+}
+
+// open makes the client. The caller holds mu.
+func (h *officeHealth) open() error {
+	if h.adm != nil {
+		return nil
+	}
+	cl, err := h.kafka.Client()
+	if err == nil {
+		h.adm = kadm.NewClient(cl)
+	}
+	return err
 }
 
 // groupsOf returns the groups of roles, each once, with all topics that its members read.
@@ -103,15 +139,9 @@ func (h *officeHealth) read(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), offsetsWithin)
 	defer cancel()
 	h.lag, h.ends, h.err = nil, nil, nil
-	if h.adm == nil {
-		cl, err := h.kafka.Client()
-		if err != nil {
-			h.err = err
-			return
-		}
-		h.adm = kadm.NewClient(cl)
+	if h.err = h.open(); h.err == nil {
+		h.err = h.ask(ctx)
 	}
-	h.err = h.ask(ctx)
 	h.at = time.Now()
 }
 

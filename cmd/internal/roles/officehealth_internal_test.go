@@ -5,12 +5,15 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/ingress/oversight"
 	"quittance/internal/clickhouse"
+	"quittance/internal/report"
+	"quittance/reconciliation"
 	"quittance/schemas"
 	"quittance/test/servers"
 	made "quittance/test/topics"
@@ -73,5 +76,40 @@ func TestOfficeHealth(t *testing.T) {
 	want[0].Behind, want[0].BehindKnown = 0, false
 	if got := away.positions(t.Context()); !slices.Equal(got, want) {
 		t.Errorf("without Kafka the read models are %+v, want %+v", got, want)
+	}
+}
+
+// The role makes each report with its rights in ClickHouse, passes their check, and can neither write nor read more than it needs.
+func TestOfficeReportsWithItsRights(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	conn, stop := engine(t, dir, rightsOf(databaseClient(Options{}, ClientMigrate), "x"))
+	if err := reconciliation.Migrate(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	conn, stop = engine(t, dir, rightsOf(databaseClient(Options{}, "office"), "x"))
+	defer stop()
+	if err := (&Settings{Program: "quittance"}).CheckJournal(t.Context(), conn, "office"); err != nil {
+		t.Error(err)
+	}
+	desk := report.Desk{
+		Open:      func(context.Context) (clickhouse.Conn, error) { return conn, nil },
+		Committed: func(context.Context) (kadm.OffsetResponses, error) { return nil, nil },
+		Program:   "quittance", Version: "test", Now: time.Now,
+	}
+	for _, r := range report.All() {
+		if table, more, err := desk.Run(t.Context(), report.Request{Report: r, Month: time.Now(), Live: true}); err != nil || more || len(table.Columns) == 0 || !table.Stamp.Compared {
+			t.Errorf("%s: %+v, %v", r.Name, table, err)
+		}
+	}
+	if _, _, err := desk.Run(t.Context(), report.Request{Report: report.All()[0], Month: time.Now(), AgencyID: "unknown"}); !errors.Is(err, report.ErrUnknownAgency) {
+		t.Errorf("a report of an unknown agency: %v", err)
+	}
+	if err := conn.Exec(t.Context(), "INSERT INTO journal SELECT * FROM journal"); err == nil {
+		t.Error("the pages write the journal")
+	}
+	if err := conn.Exec(t.Context(), "SELECT * FROM deliveries LIMIT 1"); err == nil {
+		t.Error("the pages read a view that no report has")
 	}
 }
