@@ -71,7 +71,7 @@ func query(chosen map[string]string, more ...string) (out []string) {
 type auditView struct {
 	view
 	Path                     string // of the form with the conditions
-	Who, Subject             string // as people type them
+	Actor, Subject           string // as people type them
 	Chosen                   map[string]string
 	Agencies                 []choice
 	Filtered                 bool
@@ -83,7 +83,7 @@ type auditView struct {
 // newAudit returns the page with its form.
 func (v *visit) newAudit(chosen map[string]string) *auditView {
 	w, path := v.w.Audit, v.root(adminRoot)+"audit"
-	out := &auditView{view: v.page(w.Title, path, query(chosen)...), Path: "/" + path, Chosen: chosen, Filtered: len(chosen) > 0, Who: chosen[byWho], Subject: cmp.Or(chosen[byPayment], chosen[bySubject])}
+	out := &auditView{view: v.page(w.Title, path, query(chosen)...), Path: "/" + path, Chosen: chosen, Filtered: len(chosen) > 0, Actor: chosen[byWho], Subject: cmp.Or(chosen[byPayment], chosen[bySubject])}
 	out.Agencies = v.agencies(chosen[byAgency])
 	out.FirstURL = v.URL(path, query(chosen)...)
 	return out
@@ -104,7 +104,7 @@ func (v *visit) audit() {
 		v.Unavailable("reading who acted", err)
 		return
 	}
-	out.Who = cmp.Or(name, out.Who)
+	out.Actor = cmp.Or(name, out.Actor)
 	f, known, err := v.filter(out)
 	switch {
 	case err != nil:
@@ -186,7 +186,7 @@ func (v *visit) chooseAudit() {
 	}
 	fault := func(field, message string) {
 		out := v.newAudit(nil) // whose links have nothing of what is typed
-		out.Chosen, out.Who, out.Subject, out.Filtered = chosen, chosen[byWho], chosen[bySubject], true
+		out.Chosen, out.Actor, out.Subject, out.Filtered = chosen, chosen[byWho], chosen[bySubject], true
 		out.Fault(field, message, chosen[field])
 		v.Write(http.StatusUnprocessableEntity, "audit", out)
 	}
@@ -247,7 +247,7 @@ func (v *visit) showRows(out *auditView, list []audit.Recorded) bool {
 // rowGrid returns rows of the audit table. An agency's people do not see from where somebody acted, who may be of the service.
 func (v *visit) rowGrid(caption string, list []audit.Recorded, proofs map[int64]audit.Proof) staff.Grid {
 	w := v.w.Audit
-	g := staff.Grid{Caption: caption, Heads: []string{w.At, w.Who, w.Action, w.Subject, w.Proof}}
+	g := staff.Grid{Caption: caption, Heads: []string{w.At, w.Who, w.Action, w.SubjectDetail, w.Proof}}
 	for _, r := range list {
 		who := staff.Cell{Text: cmp.Or(r.Person, r.Actor.Name), More: said(w.Kinds, string(r.Actor.Kind)), Class: staff.ClassWhole}
 		if v.Acting.Service() && r.Actor.Origin != "" {

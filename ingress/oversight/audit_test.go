@@ -52,7 +52,7 @@ func TestAudit(t *testing.T) {
 
 	a := auditor.Get("/admin/audit")
 	backoffice.Want(t, a, http.StatusOK, "Olive Makaya", "Paiement consulté", "session.read", `href="/ops/payments/`+place+`?lang=fr"`, `href="/ops/cases/case_late?lang=fr"`, "Proposition sur un cas",
-		"Clé d’accès\u00a0: propose", "quittance decisions verify --subject case_late", "quittance audit verify --since 20", "<code id=\"command\">quittance audit list</code>", ", signée", "Direction générale des impôts")
+		"Clé d’accès\u00a0: propose", "quittance decisions verify --subject case_late", "quittance audit verify --since 20", "<code id=\"command\">quittance audit list</code>", ", signée", "Direction générale des impôts", "Connecté\u00a0: Aude")
 	backoffice.Lacks(t, a, "chs_", backoffice.Contact, "sans signature valable")
 	// A row that somebody inserts has no signature of a program, and its detail may be of any shape.
 	w.Exec(t, `INSERT INTO audit (at, actor_kind, actor, origin, action, subject, detail, agency_id) VALUES ($1, 'person', $2, '', 'session.read', $3, '{"proof": "x", "sessions": ["`+w.Paid.ID+`"]}', $4)`, w.Now(), olive, w.Paid.ID, registries.AgencyA)
