@@ -79,6 +79,7 @@ type caseView struct {
 	// RejectURL takes the form that the person may send; empty for none.
 	RejectURL string
 	Waits     string
+	Trail     trail
 }
 
 // proposalView is a proposal of a case.
@@ -111,6 +112,10 @@ func (v *visit) writeCase(status int, fault func(*web.View)) {
 	w := v.w.Case
 	path := v.root() + "cases/" + d.ID
 	out := &caseView{view: v.page(fmt.Sprintf(w.Title, said(v.w.Kinds, d.Kind)), path), Facts: v.caseFacts(&d), Evidence: v.evidence(&d)}
+	if out.Trail, err = v.trail(d.ID); err != nil {
+		v.Unavailable("reading who has looked at a case", err)
+		return
+	}
 	out.BackURL, out.BackText = v.URL(v.root()+"cases"), v.w.Cases.Title
 	out.Test, out.Tagged = d.Mode == testMode, fault == nil
 	out.Command = "quittance cases show " + d.ID

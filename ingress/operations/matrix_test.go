@@ -126,6 +126,16 @@ var may = map[string]struct {
 	"POST /agency/batches/{batch}/lines/{line}/cancel":             {roles: batchManagers},
 	"POST /agency/batches/{batch}/lines/{line}/acknowledge":        {roles: batchManagers},
 
+	"GET /ops/health":          {roles: seers, notFound: http.StatusOK},
+	"GET /ops/reports":         {roles: seers, notFound: http.StatusOK},
+	"GET /ops/reports/file":    {roles: actors, notFound: http.StatusOK}, // it asks which report
+	"GET /agency/reports":      {roles: agencySeers, notFound: http.StatusOK},
+	"GET /agency/reports/file": {roles: accountants, notFound: http.StatusOK},
+	"GET /admin/audit":         {roles: auditors, notFound: http.StatusOK},
+	"POST /admin/audit":        {roles: auditors, notFound: http.StatusSeeOther},
+	"GET /agency/audit":        {roles: agencyAuditors, notFound: http.StatusOK},
+	"POST /agency/audit":       {roles: agencyAuditors, notFound: http.StatusSeeOther},
+
 	"GET /people":                          {roles: managers, notFound: http.StatusOK},
 	"GET /people/invite":                   {roles: managers, notFound: http.StatusOK},
 	"GET /people/{person}":                 {roles: managers},
@@ -159,6 +169,9 @@ var (
 	seers    = []identity.Role{identity.RoleSupport, identity.RoleOperator, identity.RoleLead, identity.RoleAuditor}
 	actors   = []identity.Role{identity.RoleOperator, identity.RoleLead}
 	managers = []identity.Role{identity.RoleAgencyAdmin, identity.RoleSecurityOfficer}
+
+	auditors       = []identity.Role{identity.RoleSecurityOfficer, identity.RoleAuditor}
+	agencyAuditors = []identity.Role{identity.RoleAgencyAdmin}
 
 	agencySeers    = []identity.Role{identity.RoleReader, identity.RoleAccountant, identity.RolePreparer, identity.RoleApprover, identity.RoleSupervisor}
 	leaders        = []identity.Role{identity.RoleLead}

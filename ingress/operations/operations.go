@@ -44,7 +44,12 @@ type Config struct {
 	Approvals Approvals
 	// Waits are those of other parts.
 	Waits []Waits
+	// Trail is that of another part.
+	Trail Trail
 }
+
+// Trail returns who has read and changed what has an id, the address of more, and whether the person may see it.
+type Trail = func(v *staff.Visit, subject string) (g staff.Grid, more string, allowed bool, err error)
 
 // Waits return what waits in a part for the person, and what the person has begun there.
 type Waits = func(ctx context.Context, v *staff.Visit) (mine, own staff.Grid, err error)
@@ -60,7 +65,7 @@ type Operations struct{ cfg Config }
 
 // New makes the pages.
 func New(cfg Config) (*Operations, error) {
-	if cfg.Sessions == nil || cfg.Deliveries == nil || cfg.Cases == nil || cfg.Imports == nil || cfg.Registry == nil || cfg.Directory == nil || cfg.Support == nil || cfg.Signer == nil || cfg.Approvals == nil || len(cfg.Waits) == 0 {
+	if cfg.Sessions == nil || cfg.Deliveries == nil || cfg.Cases == nil || cfg.Imports == nil || cfg.Registry == nil || cfg.Directory == nil || cfg.Support == nil || cfg.Signer == nil || cfg.Approvals == nil || len(cfg.Waits) == 0 || cfg.Trail == nil {
 		return nil, errors.New("operations: every field of the configuration is required")
 	}
 	return &Operations{cfg}, nil
@@ -155,6 +160,19 @@ func (v *visit) root() string {
 		return serviceRoot
 	}
 	return agencyRoot
+}
+
+// trail is the part of a record that says who has read and changed it.
+type trail struct {
+	Grid    staff.Grid
+	MoreURL string
+	Shown   bool
+}
+
+// trail returns who has read and changed what has an id.
+func (v *visit) trail(subject string) (out trail, err error) {
+	out.Grid, out.MoreURL, out.Shown, err = v.o.cfg.Trail(v.Visit, subject)
+	return out, err
 }
 
 // scope returns the agencies and applications that the person sees.

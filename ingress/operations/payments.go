@@ -187,6 +187,7 @@ type paymentView struct {
 	Timeline              staff.Grid
 	Missing               []string
 	CommandsURL           string
+	Trail                 trail
 }
 
 // deliveryView is a delivery of a payment.
@@ -228,6 +229,10 @@ func (v *visit) showPayment(status int, refused string) {
 	path := v.root() + "payments/" + sessions.Place(found.ID)
 	w := v.w.Payment
 	out := &paymentView{view: v.page(fmt.Sprintf(w.Title, found.OrderID), path), Facts: v.paymentFacts(&found), NoDeliveries: w.NoDeliveries, NoCases: w.NoCases}
+	if out.Trail, err = v.trail(found.ID); err != nil {
+		v.Unavailable("reading who has looked at a payment", err)
+		return
+	}
 	out.BackURL, out.BackText = v.URL(v.root()+"payments", byMode, modeOf(found.Live)), v.w.Payments.Title
 	out.Test, out.Tagged = !found.Live, refused == ""
 	out.Command = "quittance sessions find " + quoted(found.PaymentRef)

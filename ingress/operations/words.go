@@ -9,7 +9,7 @@ import (
 // stand for.
 type words struct {
 	Live, Test, BothModes, Open, AllAgencies string
-	Filter, Show, Next, First                string
+	Filter, Show, Next, First, AllOfTrail    string
 	Found                                    string // number
 	ManyFound                                string // number
 	Work                                     workWords
@@ -114,7 +114,7 @@ var texts = language.Table[*words]{money.French: &french, money.English: &englis
 var french = words{
 	Imports: frenchImports,
 	Live:    "Réel", Test: "Test", BothModes: "Réel et test", Open: "Ouvert", AllAgencies: "Toutes les administrations", Filter: "Filtrer",
-	Show: "Afficher", Next: "Page suivante", First: "Première page", Found: "Résultats\u00a0: %d.", ManyFound: "Plus de %d résultats.",
+	Show: "Afficher", AllOfTrail: "Toutes les opérations", Next: "Page suivante", First: "Première page", Found: "Résultats\u00a0: %d.", ManyFound: "Plus de %d résultats.",
 	Work: workWords{
 		Title: "À traiter", Decide: "En attente de votre décision",
 		NothingToDecide: "Rien n’attend votre décision. Les propositions de vos collègues que vous pouvez approuver s’affichent ici.",
@@ -290,7 +290,7 @@ var french = words{
 
 var english = words{
 	Imports: englishImports,
-	Live:    "Live", Test: "Test", BothModes: "Live and test", Open: "Open", AllAgencies: "All agencies", Filter: "Filter", Show: "Show", Next: "Next page",
+	Live:    "Live", Test: "Test", BothModes: "Live and test", Open: "Open", AllAgencies: "All agencies", Filter: "Filter", Show: "Show", AllOfTrail: "All actions", Next: "Next page",
 	First: "First page", Found: "Results: %d.", ManyFound: "More than %d results.",
 	Work: workWords{
 		Title: "To do", Decide: "Waiting for your decision",

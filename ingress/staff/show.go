@@ -10,8 +10,12 @@ type Grid struct {
 // Cell is a cell of a Grid: a text, perhaps a link, and perhaps a second line.
 type Cell struct{ Text, URL, More, Class string }
 
-// ClassSum is the class of a cell with an amount.
-const ClassSum = "sum"
+const (
+	// ClassSum is the class of a cell with an amount.
+	ClassSum = "sum"
+	// ClassWhole is the class of a cell whose words are not broken beside wide columns.
+	ClassWhole = "whole"
+)
 
 // Fact is a line of the template "facts". One without a value is not shown.
 type Fact struct {

@@ -32,18 +32,20 @@ func TestListReadsIndexesInOrder(t *testing.T) {
 		f    Filter
 		want string
 	}{
-		"all":           {Filter{Since: begun.AddDate(0, 0, 9)}, `at >= '2026-11-10Z'`},
-		"agency":        {Filter{AgencyID: "agency-7"}, `agency_id = 'agency-7'`},
-		"agency, day":   {Filter{AgencyID: "agency-7", Since: day, Until: day.AddDate(0, 0, 1)}, `agency_id = 'agency-7' AND at >= '2026-11-04Z' AND at < '2026-11-05Z'`},
-		"agency, noun":  {Filter{AgencyID: "agency-7", Action: "key"}, `agency_id = 'agency-7' AND action LIKE 'key.%'`},
-		"actor":         {Filter{Who: "person-7"}, `actor = 'person-7'`},
-		"actor, action": {Filter{Who: "person-7", Action: "key.3"}, `actor = 'person-7' AND action = 'key.3'`},
-		"action":        {Filter{Action: "till.2"}, `action = 'till.2'`},
-		"noun, day":     {Filter{Action: "till", Since: day, Until: day.AddDate(0, 0, 1)}, `action LIKE 'till.%' AND at >= '2026-11-04Z' AND at < '2026-11-05Z'`},
-		"part of noun":  {Filter{Action: "til"}, `false`},
-		"subject":       {Filter{Subject: "subject-7"}, `subject = 'subject-7'`},
-		"zero byte":     {Filter{Subject: "subject-7\x00"}, `false`},
-		"nobody":        {Filter{Who: "nobody"}, `false`},
+		"all":             {Filter{Since: begun.AddDate(0, 0, 9)}, `at >= '2026-11-10Z'`},
+		"agency":          {Filter{AgencyID: "agency-7"}, `agency_id = 'agency-7'`},
+		"agency, day":     {Filter{AgencyID: "agency-7", Since: day, Until: day.AddDate(0, 0, 1)}, `agency_id = 'agency-7' AND at >= '2026-11-04Z' AND at < '2026-11-05Z'`},
+		"agency, noun":    {Filter{AgencyID: "agency-7", Action: "key"}, `agency_id = 'agency-7' AND action LIKE 'key.%'`},
+		"agency, actor":   {Filter{AgencyID: "agency-7", Who: "person-47"}, `agency_id = 'agency-7' AND actor = 'person-47'`},
+		"agency, subject": {Filter{AgencyID: "agency-7", Subject: "subject-7"}, `agency_id = 'agency-7' AND subject = 'subject-7'`},
+		"actor":           {Filter{Who: "person-7"}, `actor = 'person-7'`},
+		"actor, action":   {Filter{Who: "person-7", Action: "key.3"}, `actor = 'person-7' AND action = 'key.3'`},
+		"action":          {Filter{Action: "till.2"}, `action = 'till.2'`},
+		"noun, day":       {Filter{Action: "till", Since: day, Until: day.AddDate(0, 0, 1)}, `action LIKE 'till.%' AND at >= '2026-11-04Z' AND at < '2026-11-05Z'`},
+		"part of noun":    {Filter{Action: "til"}, `false`},
+		"subject":         {Filter{Subject: "subject-7"}, `subject = 'subject-7'`},
+		"zero byte":       {Filter{Subject: "subject-7\x00"}, `false`},
+		"nobody":          {Filter{Who: "nobody"}, `false`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var want, got []int64

@@ -138,3 +138,35 @@ func (s *Store) Outages(ctx context.Context, now time.Time) ([]Outage, error) {
 	}
 	return out, nil
 }
+
+// OperatorState is what is known of an operator's answers.
+type OperatorState struct {
+	Operator string
+	Live     bool
+	// AnsweredAt is the last call with an answer; zero: none.
+	AnsweredAt time.Time
+	// FailingSince and FailedAt are the first and the last call without an answer after it; zero: none.
+	FailingSince, FailedAt time.Time
+	// AgencyIDs are the agencies whose calls had no answer since then.
+	AgencyIDs []string
+}
+
+// Away reports whether the operator does not answer, as Store.Outages knows it.
+func (s OperatorState) Away(now time.Time) bool {
+	return !s.FailingSince.IsZero() && s.FailedAt.Sub(s.FailingSince) >= awayAfter && s.FailedAt.After(now.Add(-awayUntil))
+}
+
+// Operators returns what is known of the answers of all operators that were ever called. Sorted by operator.
+func (s *Store) Operators(ctx context.Context) ([]OperatorState, error) {
+	rows, _ := s.pool.Query(ctx, `SELECT operator, live, coalesce(answered_at, '0001-01-01Z'), coalesce(failing_since, '0001-01-01Z'), coalesce(failed_at, '0001-01-01Z'), agencies
+		FROM operator_answers ORDER BY operator, live DESC`) // the rows carry its error
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[OperatorState])
+	if err != nil {
+		return nil, fmt.Errorf("reading the answers of operators: %w", err)
+	}
+	for i := range out {
+		o := &out[i]
+		o.AnsweredAt, o.FailingSince, o.FailedAt = o.AnsweredAt.UTC(), o.FailingSince.UTC(), o.FailedAt.UTC()
+	}
+	return out, nil
+}

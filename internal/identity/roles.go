@@ -72,8 +72,10 @@ const (
 	MayApproveDrafts Permission = "drafts.approve"
 	// MayManageKeys mints, rotates and revokes keys of applications.
 	MayManageKeys Permission = "keys.manage"
-	// MaySeeAudit shows who did what.
+	// MaySeeAudit shows who did what: everything, or all about the own agency.
 	MaySeeAudit Permission = "audit.see"
+	// MaySeeTrail shows who has read and changed one payment or one case, on its page.
+	MaySeeTrail Permission = "trail.see"
 )
 
 // roleRule is what a role allows, and for whom it is.
@@ -91,17 +93,17 @@ var roleRules = []roleRule{
 	{Role: RoleReader, May: []Permission{MaySeePayments, MaySeeBatches}},
 	{Role: RoleAccountant, May: []Permission{MaySeePayments, MaySeeBatches, MayPropose, MayDecide, MayExport, MayMap, MayRetry, MayImportStatements}},
 	{Role: RolePreparer, May: []Permission{MaySeePayments, MaySeeBatches, MaySeeLines, MayPrepareBatches, MayManageBatches}},
-	{Role: RoleApprover, May: []Permission{MaySeePayments, MaySeeBatches, MaySeeLines, MayApprove, MayDecide, MayApproveBatches, MayManageBatches}},
-	{Role: RoleSupervisor, May: []Permission{MaySeePayments, MayManageCounters, MayRequestRefund}},
-	{Role: RoleAgencyAdmin, May: []Permission{MayManagePeople}, Excludes: []Role{RoleApprover, RolePreparer}},
+	{Role: RoleApprover, May: []Permission{MaySeePayments, MaySeeBatches, MaySeeLines, MayApprove, MayDecide, MayApproveBatches, MayManageBatches, MaySeeTrail}},
+	{Role: RoleSupervisor, May: []Permission{MaySeePayments, MaySeeTrail, MayManageCounters, MayRequestRefund}},
+	{Role: RoleAgencyAdmin, May: []Permission{MayManagePeople, MaySeeAudit}, Excludes: []Role{RoleApprover, RolePreparer}},
 	{Role: RoleSupport, Service: true, May: []Permission{MaySeePayments}},
 	{Role: RoleOperator, Service: true, May: []Permission{MaySeePayments, MayPropose, MayDecide, MayRetry, MayManageEndpoints, MayImportStatements, MayExport}},
 	{Role: RoleLead, Service: true, May: []Permission{
-		MaySeePayments, MayPropose, MayApprove, MayDecide, MayRetry, MayManageEndpoints, MayReplay, MayImportStatements, MaySeeContacts, MayExport,
+		MaySeePayments, MayPropose, MayApprove, MayDecide, MayRetry, MayManageEndpoints, MayReplay, MayImportStatements, MaySeeContacts, MayExport, MaySeeTrail,
 	}},
 	{Role: RoleAdmin, Service: true, May: []Permission{MayDraft, MayManageKeys}, Excludes: []Role{RoleSecurityOfficer}},
-	{Role: RoleSecurityOfficer, Service: true, May: []Permission{MayApproveDrafts, MayManagePeople}},
-	{Role: RoleAuditor, Service: true, May: []Permission{MaySeePayments, MaySeeAudit}, Excludes: []Role{
+	{Role: RoleSecurityOfficer, Service: true, May: []Permission{MayApproveDrafts, MayManagePeople, MaySeeAudit}},
+	{Role: RoleAuditor, Service: true, May: []Permission{MaySeePayments, MaySeeAudit, MaySeeTrail}, Excludes: []Role{
 		RoleSupport, RoleOperator, RoleLead, RoleAdmin, RoleSecurityOfficer,
 	}},
 }

@@ -277,3 +277,30 @@ func VerifyReportURL(verifier secret.Verifier, providerName, messageID, mac stri
 
 // reportData is the text that the MAC of an address covers. No name of a provider has a bar.
 func reportData(providerName, messageID string) []byte { return []byte(providerName + "|" + messageID) }
+
+// ProviderState is what is known of the messages that a provider was given since a time.
+type ProviderState struct {
+	Provider string
+	// Given are messages that the provider was given or called for, Accepted those that it has accepted, Delivered and Undelivered
+	// those of which it has reported so.
+	Given, Accepted, Delivered, Undelivered int64
+	// LastAccepted is when it accepted one; zero: none of them.
+	LastAccepted time.Time
+}
+
+// Providers returns what is known of the messages since a time, by provider. Providers that do not report have none.
+func (r *Reports) Providers(ctx context.Context, since time.Time) ([]ProviderState, error) {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	rows, _ := r.pool.Query(ctx, `
+		SELECT provider, count(*), count(accepted_at), count(*) FILTER (WHERE state = 'delivered'), count(*) FILTER (WHERE state = 'undelivered'), coalesce(max(accepted_at), '0001-01-01Z')
+		FROM message_reports WHERE sent_at >= $1 GROUP BY provider ORDER BY provider`, since)
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[ProviderState])
+	if err != nil {
+		return nil, fmt.Errorf("reading what providers of messages did: %w", err)
+	}
+	for i := range out {
+		out[i].LastAccepted = out[i].LastAccepted.UTC()
+	}
+	return out, nil
+}

@@ -22,30 +22,37 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kadm"
 
 	"quittance/casework"
 	"quittance/checkout"
 	"quittance/disbursement"
 	batchpages "quittance/ingress/disbursements"
 	"quittance/ingress/operations"
+	"quittance/ingress/oversight"
 	"quittance/ingress/people"
 	"quittance/ingress/problem"
 	"quittance/ingress/staff"
 	"quittance/ingress/web"
+	"quittance/internal/audit"
 	"quittance/internal/batchpapers"
 	"quittance/internal/batchseal"
 	"quittance/internal/cases"
+	"quittance/internal/clickhouse"
 	"quittance/internal/commands"
 	"quittance/internal/contact"
 	"quittance/internal/deliveries"
+	"quittance/internal/digests"
 	"quittance/internal/disbursements"
 	"quittance/internal/disbursements/lines"
 	"quittance/internal/identity"
 	"quittance/internal/intake"
 	"quittance/internal/kafka"
+	"quittance/internal/notify"
 	"quittance/internal/operation"
 	"quittance/internal/personal"
 	"quittance/internal/registry"
+	"quittance/internal/report"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
 	"quittance/internal/statements"
@@ -84,6 +91,11 @@ type World struct {
 	// Files makes batches of files, which are paid from the account mtn in XAF. Its Partition is zero until it is set.
 	Files *disbursements.Importer
 	Codec *schemas.Codec
+	// Lag and Models are what the page of health says of Kafka; nothing at first.
+	Lag    func(context.Context) ([]oversight.Lag, error)
+	Models []oversight.Model
+	// ClickHouse is the address of the journal; empty at first, as if ClickHouse were away. Its positions are not compared with Kafka.
+	ClickHouse string
 
 	// Sink carries out what people ask for on the page about people. It is held while somebody holds Held.
 	Sink *identity.Book
@@ -143,8 +155,12 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 	if w.Importer, err = intake.New(intake.Config{Pool: w.Pool, Keys: w.Keys, Kafka: cfg, Topology: topology, Codec: codec, Closed: w.closed}); err != nil {
 		t.Fatal(err)
 	}
+	seen, err := oversight.New(oversight.Config{Audit: audit.NewReader(pool, keys.VerifySignature), Sessions: reader, Registry: instance.Registry, Health: w.health(pool, sent, known, instance.Registry), Reports: w.reports(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	pages, err := operations.New(operations.Config{
-		Sessions: reader, Deliveries: sent, Cases: known, Imports: imports, Registry: instance.Registry, Signer: keys, Approvals: w.Desk, Waits: []operations.Waits{about.Waiting, batches.Waiting},
+		Sessions: reader, Deliveries: sent, Cases: known, Imports: imports, Registry: instance.Registry, Signer: keys, Approvals: w.Desk, Waits: []operations.Waits{about.Waiting, batches.Waiting}, Trail: seen.Trail,
 		Directory: func(ctx context.Context) (registry.Directory, error) {
 			return registry.ReadDirectory(ctx, pool, "", w.Now())
 		},
@@ -165,7 +181,7 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 			Record: func(ctx context.Context, actor operation.Actor, at time.Time, e operation.Entry) error {
 				return operation.Record(ctx, pool, actor, at, e)
 			},
-		}, pages.Part(), about.Part(), batches.Part())
+		}, pages.Part(), about.Part(), batches.Part(), seen.Part())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,6 +226,38 @@ func (w *World) Import(t *testing.T, text string, want statements.Verdict) strin
 
 // closed says that no period of an account is closed.
 func (w *World) closed(context.Context, registry.StatementAccountKey) (string, error) { return "", nil }
+
+// health is what the page of health reads, with the rights of the pages.
+func (w *World) health(pool *pgxpool.Pool, sent *deliveries.Store, known *cases.Store, of *registry.Registry) oversight.Health {
+	w.Lag = func(context.Context) ([]oversight.Lag, error) { return nil, nil }
+	return oversight.Health{
+		Operators: digests.NewStore(pool), Batches: w.Batches, Deliveries: sent, Messages: notify.NewReports(pool), Cases: known, RegistryAge: of.Age, Stuck: func() error { return nil },
+		Directory: func(ctx context.Context) (registry.Directory, error) {
+			return registry.ReadDirectory(ctx, pool, "", w.Now())
+		},
+		Lag:    func(ctx context.Context) ([]oversight.Lag, error) { return w.Lag(ctx) },
+		Models: func(context.Context) []oversight.Model { return w.Models },
+	}
+}
+
+// reports makes reports of the journal at w.ClickHouse.
+func (w *World) reports(t *testing.T) *report.Desk {
+	t.Helper()
+	return &report.Desk{
+		Open: func(ctx context.Context) (clickhouse.Conn, error) {
+			if w.ClickHouse == "" {
+				return nil, errors.New("no ClickHouse")
+			}
+			conn, err := clickhouse.Open(ctx, w.ClickHouse)
+			if err == nil {
+				t.Cleanup(func() { _ = conn.Close() })
+			}
+			return conn, err
+		},
+		Committed: func(context.Context) (kadm.OffsetResponses, error) { return nil, errors.New("no Kafka") },
+		Program:   "quittance", Version: "test", Now: w.Now,
+	}
+}
 
 // asker sends commands about batches to the processor of the world.
 type asker struct{ w *World }

@@ -2,6 +2,7 @@ package journeys_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -15,12 +16,16 @@ import (
 
 	"github.com/google/uuid"
 
+	"quittance/ingress/oversight"
+	"quittance/internal/clickhouse"
 	"quittance/internal/identity"
+	"quittance/internal/journal"
 	"quittance/internal/sessions"
 	"quittance/internal/statements"
 	"quittance/money"
 	"quittance/test/backoffice"
 	"quittance/test/harness"
+	journaltest "quittance/test/journal"
 	"quittance/test/office"
 	"quittance/test/registries"
 )
@@ -32,7 +37,8 @@ func (g *gallery) staff(t *testing.T) {
 	w.Add(t, "", []identity.Role{identity.RoleLead}, "Paul")
 	w.Add(t, "", []identity.Role{identity.RoleOperator}, "Olive")
 	w.Add(t, "impots", []identity.Role{identity.RoleReader}, "Awa")
-	lead, operator, reader, nobody := w.Enter(t, "Paul"), w.Enter(t, "Olive"), w.Enter(t, "Awa"), w.NewBrowser()
+	w.Add(t, "", []identity.Role{identity.RoleAuditor}, "Aude")
+	lead, operator, reader, nobody, auditor := w.Enter(t, "Paul"), w.Enter(t, "Olive"), w.Enter(t, "Awa"), w.NewBrowser(), w.Enter(t, "Aude")
 	for _, path := range w.Site.Assets() {
 		g.mux.Handle("GET "+path, w.Handler)
 	}
@@ -56,6 +62,8 @@ func (g *gallery) staff(t *testing.T) {
 	if a := officer.Post("/people/end", fields); a.Code != http.StatusSeeOther {
 		t.Fatalf("a request is answered %d:\n%s", a.Code, a.Body)
 	}
+	g.health(t, w)
+	g.journal(t, w)
 	record := "/ops/payments/" + sessions.Place(w.Paid.ID)
 	for _, row := range []struct {
 		name   string
@@ -104,6 +112,17 @@ func (g *gallery) staff(t *testing.T) {
 		{name: "request", by: officer, path: "/requests/" + waits},
 		{name: "passkeys", by: officer, path: "/passkeys"},
 		{name: "work.people", by: officer, path: "/work"},
+		{name: "reports", by: lead, path: "/ops/reports"},
+		{name: "reports.takings", by: lead, path: "/ops/reports?report=takings&month=2026-03"},
+		{name: "reports.agency", by: reader, path: "/agency/reports?report=channels&month=2026-03"},
+		{name: "reports.none", by: lead, path: "/ops/reports?report=breaks&month=2026-01&mode=test"},
+		{name: "reports.faulty", by: lead, path: "/ops/reports?report=takings&month=mars", status: http.StatusUnprocessableEntity},
+		{name: "health", by: lead, path: "/ops/health"},
+		{name: "audit", by: auditor, path: "/admin/audit"},
+		{name: "audit.none", by: auditor, path: "/admin/audit?action=nothing"},
+		{name: "audit.faulty", by: auditor, path: "/admin/audit", form: url.Values{"who": {"Personne Inconnue"}, "subject": {"06 600 00 01"}}, status: http.StatusUnprocessableEntity},
+		{name: "audit.agency", by: manager, path: "/agency/audit"},
+		{name: "payment.trail", by: auditor, path: record},
 	} {
 		for _, lang := range money.Languages {
 			path, query, _ := strings.Cut(row.path, "?")
@@ -119,6 +138,45 @@ func (g *gallery) staff(t *testing.T) {
 			}
 			g.tours = append(g.tours, tour{{name: "staff." + row.name + "-" + string(lang), widths: []int{320, 1280}, pictured: true, page: withForms(a)}})
 		}
+	}
+}
+
+// health fills the page of health: an operator is away, an ERP refuses, messages are on their way, ClickHouse is not known.
+func (g *gallery) health(t *testing.T, w *backoffice.World) {
+	t.Helper()
+	w.Exec(t, `INSERT INTO operator_answers (operator, live, answered_at, failing_since, failed_at, agencies) VALUES ('mtn', true, $1, NULL, NULL, '{}'), ('airtel', true, $1::timestamptz - interval '1 hour', $1::timestamptz - interval '50 minutes', $1::timestamptz - interval '1 minute', ARRAY[$2])`, w.Now(), registries.AgencyA)
+	w.Exec(t, `INSERT INTO delivery_destinations (kind, destination_id, refused_since) VALUES ('erp', $1, $2)`, registries.AgencyA+"/live", w.Now())
+	w.Exec(t, `INSERT INTO message_reports (message_id, destination_id, provider, calls, sent_at, accepted_at) VALUES ('m-1', 'd', 'mtnsms', 1, $1, $1), ('m-2', 'd', 'mtnsms', 1, $1, NULL)`, w.Now())
+	w.Lag = func(context.Context) ([]oversight.Lag, error) {
+		return []oversight.Lag{{Group: "readmodel", Topic: "checkout.events", Records: 4}, {Group: "sink-disburse", Topic: "disbursement.commands", Never: true}}, nil
+	}
+	w.Models = []oversight.Model{{Name: "readmodel", Topic: "checkout.events", Position: 12840, PositionKnown: true, Behind: 4, BehindKnown: true}, {Name: "journal"}}
+}
+
+// journal gives the pages a journal with the takings of March 2026.
+func (g *gallery) journal(t *testing.T, w *backoffice.World) {
+	t.Helper()
+	addr, database := journaltest.Migrated(t)
+	w.ClickHouse = "http://" + addr + "/" + database
+	conn, err := clickhouse.Open(t.Context(), w.ClickHouse)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := journal.NewStore(conn).PutNames(t.Context(), []journal.Name{
+		{Kind: journal.NameAgency, ID: registries.AgencyA, TenantID: registries.AgencyA, Name: "Direction générale des impôts"}, {Kind: journal.NameSlug, ID: registries.AgencyA, TenantID: registries.AgencyA, Name: "impots"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for n, service := range []string{"Contribution de la patente", "Vignette automobile"} {
+		if err := conn.Exec(t.Context(), `INSERT INTO receipt_rows (row_id, movement, occurred_at, local_date, approved_on, tenant_id, livemode, account, channel, offer_id, session_id, order_id, service_code, service_label, currency, amount, fee_amount, total_amount)
+			VALUES (generateUUIDv4(), 'completed', '2026-03-01 09:00:00', '2026-03-01', '2026-03-01', ?, true, 'd41d8cd98f00b204', 'MOBILE_MONEY', 'momo', ?, 'DOSSIER-17', ?, ?, 'XAF', 1250000, 75, 1250075)`,
+			registries.AgencyA, fmt.Sprint("s", n), fmt.Sprint("service-", n), service); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := journal.NewStore(conn).SetPositions(t.Context(), journal.Position{Topic: "checkout.events", Partition: 0, Position: 1284, Goal: 1284}, journal.Position{Topic: "cases.events", Partition: 0, Position: 17, Goal: 17}); err != nil {
+		t.Fatal(err)
 	}
 }
 

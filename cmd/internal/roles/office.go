@@ -13,9 +13,11 @@ import (
 
 	pages "quittance/ingress/disbursements"
 	"quittance/ingress/operations"
+	"quittance/ingress/oversight"
 	"quittance/ingress/people"
 	"quittance/ingress/staff"
 	"quittance/ingress/web"
+	"quittance/internal/audit"
 	"quittance/internal/batchpapers"
 	"quittance/internal/batchseal"
 	"quittance/internal/cases"
@@ -29,6 +31,7 @@ import (
 	"quittance/internal/personal"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
+	"quittance/internal/sessions"
 	"quittance/internal/support"
 	"quittance/reconciliation"
 	"quittance/schemas"
@@ -68,7 +71,9 @@ func officeDatabases() Databases {
 			may("update(last_used_at,sign_count)", "staff_passkeys"), may("select insert", "decisions"), may("execute", "lock_staff(uuid[])"),
 			// invited people, and what people ask for; who did what to a person
 			may("update", "registry_lock"), may("update(accepted_at,passkeys,signature,token_hash)", "staff_invitations"), may("insert update", "staff_manifest"),
-			may("insert update(signature)", "staff_requests"), may("select", "audit"),
+			may("insert update(signature)", "staff_requests"), may("select", "audit", "audit_sequence"),
+			// health: what operators answered, what is owed to ERPs, what providers of messages did, without the messages
+			may("select", "operator_answers", "case_positions"), may("select(accepted_at,completed_at,livemode,session_id,tenant_id,transaction_id)", "erp_confirmations"), may("select(accepted_at,provider,sent_at,state)", "message_reports"),
 			// A lock of a case needs a right to update it; nobody decides by this column.
 			may("select update(opened_by)", "cases"),
 			may("select insert update(alone,decided_at,decided_by,decided_proof,decided_signature,decider,decision,finished_at,state)", "case_proposals"),
@@ -80,9 +85,12 @@ func officeDatabases() Databases {
 			may("select insert(id,import_id,reason,requested_at,requested_by) update(approved_at,approved_by,approved_proof,approved_signature,digest,requested_proof,requested_signature)", "statement_original_requests"),
 			// deliveries that are sent again, destinations that are suspended and resumed
 			may("update(lease_until,next_attempt_at,round,state)", "deliveries"), may("insert update", "delivery_destinations")),
-		Journal: journalRead,
+		Journal: append(slices.Clone(journalRead), mayInJournal("SELECT", reportViews...)...),
 	}
 }
+
+// reportViews are the views that reports read.
+var reportViews = []string{"agencies", "cases", "receipts", "reconciliation_days"}
 
 const (
 	// officePerClient and officePerInstance are requests without a session in a second. Staff are few.
@@ -123,7 +131,19 @@ func (b *Base) office() error {
 	if err != nil {
 		return err
 	}
-	records, err := b.operations(desk, about.Waiting, batches.Waiting)
+	reader, err := b.sessionReader()
+	if err != nil {
+		return err
+	}
+	late := &lateJournal{open: b.officeJournal, log: b.Log}
+	b.close = append(b.close, late.close)
+	sent, known := deliveries.NewStore(b.Pool, DeliveryKinds(nil)), cases.NewStore(b.Pool).Verifying(b.Keys)
+	health, measure := b.health(sent, known, late)
+	seen, err := oversight.New(oversight.Config{Audit: audit.NewReader(b.Pool, b.Keys.VerifySignature), Sessions: reader, Registry: b.Registry, Health: health, Reports: b.reportDesk(late, measure)})
+	if err != nil {
+		return err
+	}
+	records, err := b.operations(desk, officeReads{reader, sent, known, late}, seen.Trail, about.Waiting, batches.Waiting)
 	if err != nil {
 		return err
 	}
@@ -137,7 +157,7 @@ func (b *Base) office() error {
 		Record: func(ctx context.Context, actor operation.Actor, at time.Time, e operation.Entry) error {
 			return operation.Record(ctx, b.Pool, actor, at, e)
 		},
-	}, records.Part(), about.Part(), batches.Part())
+	}, records.Part(), about.Part(), batches.Part(), seen.Part())
 	if err != nil {
 		return err
 	}
@@ -213,20 +233,20 @@ func (j joining) Add(ctx context.Context, browser secret.Text, name string, resp
 	return identity.AddInvitedPasskey(ctx, j.b.Pool, j.b.Keys, j.desk.Party(), browser, name, response, origin, j.b.Now())
 }
 
+// officeReads is what several parts of the pages read.
+type officeReads struct {
+	reader *sessions.Reader
+	sent   *deliveries.Store
+	known  *cases.Store
+	late   *lateJournal
+}
+
 // operations makes the pages on which the service's people look after payments.
-func (b *Base) operations(desk *identity.Desk, waits ...operations.Waits) (*operations.Operations, error) {
-	reader, err := b.sessionReader()
-	if err != nil {
-		return nil, err
-	}
-	sent := deliveries.NewStore(b.Pool, DeliveryKinds(nil))
-	known := cases.NewStore(b.Pool).Verifying(b.Keys)
-	late := &lateJournal{open: b.officeJournal, log: b.Log}
-	b.close = append(b.close, late.close)
+func (b *Base) operations(desk *identity.Desk, of officeReads, trail operations.Trail, waits ...operations.Waits) (*operations.Operations, error) {
 	imports, err := intake.New(intake.Config{
 		Pool: b.Pool, Keys: b.Keys, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec,
 		Closed: func(ctx context.Context, key registry.StatementAccountKey) (string, error) {
-			closes, err := late.store(ctx)
+			closes, err := of.late.store(ctx)
 			if err != nil {
 				return "", err
 			}
@@ -237,14 +257,14 @@ func (b *Base) operations(desk *identity.Desk, waits ...operations.Waits) (*oper
 		return nil, err
 	}
 	return operations.New(operations.Config{
-		Sessions: reader, Deliveries: sent, Cases: known, Imports: imports, Registry: b.Registry, Signer: b.Keys, Approvals: desk, Waits: waits,
+		Sessions: of.reader, Deliveries: of.sent, Cases: of.known, Imports: imports, Registry: b.Registry, Signer: b.Keys, Approvals: desk, Waits: waits, Trail: trail,
 		Directory: func(ctx context.Context) (registry.Directory, error) {
 			return registry.ReadDirectory(ctx, b.Pool, b.SimulatorURL, b.Now())
 		},
 		Support: func(ctx context.Context, cfg support.Config) (*support.Desk, error) {
-			cfg.Sessions, cfg.Deliveries, cfg.Cases = reader, sent, known
+			cfg.Sessions, cfg.Deliveries, cfg.Cases = of.reader, of.sent, of.known
 			cfg.Kafka, cfg.Topology, cfg.Codec, cfg.Machine = b.KafkaConfig(), b.Topology, b.Codec, b.Machine
-			cfg.Journal, cfg.NoJournal = late.store(ctx)
+			cfg.Journal, cfg.NoJournal = of.late.store(ctx)
 			return support.New(cfg)
 		},
 	})
@@ -289,6 +309,15 @@ type lateJournal struct {
 
 // store returns the journal, or why there is none.
 func (l *lateJournal) store(ctx context.Context) (*journal.Store, error) {
+	conn, err := l.connection(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return journal.NewStore(conn), nil
+}
+
+// connection returns the connection to ClickHouse, or why there is none.
+func (l *lateJournal) connection(ctx context.Context) (clickhouse.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn == nil && (l.tried.IsZero() || time.Since(l.tried) > journalAgain) {
@@ -297,13 +326,13 @@ func (l *lateJournal) store(ctx context.Context) (*journal.Store, error) {
 		l.conn, l.why = l.open(ctx)
 		l.tried = time.Now()
 		if l.why != nil {
-			l.log.LogAttrs(ctx, slog.LevelWarn, "the journal cannot be read: pages of payments lack their timeline", slog.Any("error", l.why))
+			l.log.LogAttrs(ctx, slog.LevelWarn, "the journal cannot be read: pages of payments lack their timeline, and there are no reports", slog.Any("error", l.why))
 		}
 	}
 	if l.conn == nil {
 		return nil, l.why
 	}
-	return journal.NewStore(l.conn), nil
+	return l.conn, nil
 }
 
 func (l *lateJournal) close() {

@@ -64,6 +64,9 @@ func TestOfficeWorksWithItsRights(t *testing.T) {
 			t.Errorf("%s: %d", path, a.Code)
 		}
 	}
+	if a := lead.Get("/ops/health"); a.Code != http.StatusOK || strings.Contains(a.Body.String(), "Non connu") {
+		t.Errorf("health: %d\n%s", a.Code, a.Body)
+	}
 	propose := func(number string) {
 		t.Helper()
 		fields := url.Values{"number": {number}, "resolution": {"honour"}, "reason": {"le montant couvre la créance"}}

@@ -74,6 +74,11 @@ func Table() []Role {
 		scheduleRole(), casesRole(), readmodelRole(), journalRole(), matchRole(), tidyRole(), officeRole(), disbursementRole(), disburseRole(),
 	}
 	for i := range table {
+		if table[i].Kind == KindOffice { // its page of health says how far all groups are
+			for _, g := range groupsOf(table) {
+				table[i].Describes = append(table[i].Describes, g.Name)
+			}
+		}
 		table[i].Keys = append(table[i].Keys, sharedKeys(table[i])...)
 	}
 	return table
