@@ -61,6 +61,7 @@ const (
 const (
 	CodeUnknown       = "job.unknown"
 	CodeIDMalformed   = "job.id_malformed"
+	CodeDayMalformed  = "job.day_malformed"
 	CodeOther         = "job.other"           // the id is that of another job
 	CodeEmpty         = "job.empty"           // nothing matches
 	CodeTooMany       = "job.too_many"        // more rows than a job has (most)

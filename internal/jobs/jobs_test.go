@@ -277,10 +277,10 @@ func TestRefusedJobs(t *testing.T) {
 	if args := w.refusal(prepare("Olive", jobs.Conditions{}), jobs.CodeTooMany); args["most"] != jobs.MostRows {
 		t.Errorf("%v", args)
 	}
+	// A person who was revoked since the page asked.
+	gone := w.by("Olive")
 	w.Write(t, `UPDATE staff SET revoked_at = $2 WHERE id = $1`, w.IDs["Olive"], w.Now())
-	a := w.Acting(t, "Léa")
-	a.Person.ID = w.IDs["Olive"]
-	_, err = w.pages.Prepare(t.Context(), jobs.OnPage(a), uuid.NewString(), jobs.KindRetry, parked, w.Now())
+	_, err = w.pages.Prepare(t.Context(), gone, uuid.NewString(), jobs.KindRetry, own, w.Now())
 	w.refusal(err, "staff.revoked")
 }
 
@@ -464,12 +464,22 @@ func TestTheEndpointIsRemoved(t *testing.T) {
 func TestForgedJobs(t *testing.T) {
 	t.Parallel()
 	for name, forge := range map[string]func(w *world, id string){
-		"another agency":  func(w *world, id string) { w.Exec(w.t, `UPDATE jobs SET agency_id = NULL WHERE id = $1`, id) },
-		"another person":  func(w *world, id string) { w.Exec(w.t, `UPDATE jobs SET maker = $2, maker_name = 'Léa' WHERE id = $1`, id, w.IDs["Léa"]) },
-		"no person":       func(w *world, id string) { w.Exec(w.t, `UPDATE jobs SET maker_kind = 'command_line', maker = 'root' WHERE id = $1`, id) },
-		"other rows":      func(w *world, id string) { w.Exec(w.t, `UPDATE job_rows SET subject = 'dlv_b000001' WHERE job_id = $1 AND n = 1`, id) },
-		"one row more":    func(w *world, id string) { w.Exec(w.t, `INSERT INTO job_rows (job_id, n, subject) VALUES ($1, 3, 'dlv_b000001')`, id) },
-		"another end":     func(w *world, id string) { w.Exec(w.t, `UPDATE jobs SET ends_at = ends_at + interval '1 s' WHERE id = $1`, id) },
+		"another agency": func(w *world, id string) { w.Exec(w.t, `UPDATE jobs SET agency_id = NULL WHERE id = $1`, id) },
+		"another person": func(w *world, id string) {
+			w.Exec(w.t, `UPDATE jobs SET maker = $2, maker_name = 'Léa' WHERE id = $1`, id, w.IDs["Léa"])
+		},
+		"no person": func(w *world, id string) {
+			w.Exec(w.t, `UPDATE jobs SET maker_kind = 'command_line', maker = 'root' WHERE id = $1`, id)
+		},
+		"other rows": func(w *world, id string) {
+			w.Exec(w.t, `UPDATE job_rows SET subject = 'dlv_b000001' WHERE job_id = $1 AND n = 1`, id)
+		},
+		"one row more": func(w *world, id string) {
+			w.Exec(w.t, `INSERT INTO job_rows (job_id, n, subject) VALUES ($1, 3, 'dlv_b000001')`, id)
+		},
+		"another end": func(w *world, id string) {
+			w.Exec(w.t, `UPDATE jobs SET ends_at = ends_at + interval '1 s' WHERE id = $1`, id)
+		},
 		"no signature":    func(w *world, id string) { w.Exec(w.t, `UPDATE jobs SET proposed_signature = NULL WHERE id = $1`, id) },
 		"other condition": func(w *world, id string) { w.Exec(w.t, `UPDATE jobs SET conditions = '{}' WHERE id = $1`, id) },
 		"a copy": func(w *world, id string) {
@@ -610,4 +620,3 @@ func TestListOfJobs(t *testing.T) {
 		w.refusal(err, jobs.CodeUnknown)
 	}
 }
-

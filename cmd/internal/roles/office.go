@@ -24,6 +24,7 @@ import (
 	"quittance/internal/disbursements"
 	"quittance/internal/identity"
 	"quittance/internal/intake"
+	"quittance/internal/jobs"
 	"quittance/internal/journal"
 	"quittance/internal/operation"
 	"quittance/internal/personal"
@@ -239,7 +240,12 @@ func (b *Base) operations(desk *identity.Desk, waits ...operations.Waits) (*oper
 	if err != nil {
 		return nil, err
 	}
+	bulk, err := jobs.NewStore(jobs.Config{Pool: b.Pool, Keys: b.Keys, Deliveries: sent})
+	if err != nil {
+		return nil, err
+	}
 	return operations.New(operations.Config{
+		Jobs:     bulk,
 		Sessions: reader, Deliveries: sent, Cases: known, Imports: imports, Registry: b.Registry, Signer: b.Keys, Approvals: desk, Waits: waits,
 		Directory: func(ctx context.Context) (registry.Directory, error) {
 			return registry.ReadDirectory(ctx, b.Pool, b.SimulatorURL, b.Now())
