@@ -273,6 +273,18 @@ func TestRefusedJobs(t *testing.T) {
 	w.MoveTo(w.Now().Add(jobs.PreparedLife))
 	_, err = w.pages.Start(t.Context(), w.by("Awa"), second.ID, "101", w.Now())
 	w.refusal(err, jobs.CodeLate)
+	// The runner ends what is late, and deletes it, as nobody has started it.
+	r := w.runner()
+	if err := r.Tidy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.is(second.ID, jobs.Stopped, 0, 0, jobs.CodeLate)
+	w.MoveTo(w.Now().Add(jobs.PreparedLife + time.Second))
+	if err := r.Tidy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.pages.Read(t.Context(), second.ID, "")
+	w.refusal(err, jobs.CodeUnknown)
 	w.park("dlv_b", registries.AgencyB, jobs.MostRows)
 	if args := w.refusal(prepare("Olive", jobs.Conditions{}), jobs.CodeTooMany); args["most"] != jobs.MostRows {
 		t.Errorf("%v", args)

@@ -86,7 +86,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	for tidied := (time.Time{}); ; {
 		if time.Since(tidied) > tidyEvery {
 			tidied = time.Now()
-			r.log(ctx, "tidying jobs", r.tidy(ctx))
+			r.log(ctx, "tidying jobs", r.Tidy(ctx))
 		}
 		more, err := r.Advance(ctx)
 		r.log(ctx, "carrying out jobs", err)
@@ -324,8 +324,8 @@ func btoi(b bool) int {
 	return 0
 }
 
-// tidy ends what nobody has started or approved in time, and deletes jobs that have ended long ago.
-func (r *Runner) tidy(ctx context.Context) error {
+// Tidy ends what nobody has started or approved in time, and deletes jobs that have ended long ago.
+func (r *Runner) Tidy(ctx context.Context) error {
 	now := r.cfg.Now()
 	rows, _ := r.cfg.Pool.Query(ctx, `SELECT `+columns+` FROM jobs j WHERE state IN ('prepared', 'proposed') ORDER BY made_at, id LIMIT 1000`) // the rows return its error
 	open, err := pgx.CollectRows(rows, scan)
