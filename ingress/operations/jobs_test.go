@@ -139,7 +139,7 @@ func TestAnAccountantSendsAgain(t *testing.T) {
 		t.Errorf("%d deliveries of another agency were sent, %v", touched, err)
 	}
 	// Another agency's people see nothing of it, and no form takes an agency of its own choice.
-	foreign, err := w.Jobs.Prepare(t.Context(), jobs.OnCommandLine(registries.Actor), uuid.NewString(), jobs.KindRetry, jobs.Conditions{State: "needs_operator"}, w.Now())
+	foreign, err := w.Jobs.Prepare(t.Context(), jobs.OnCommandLine(registries.Actor, identity.Staff{}), uuid.NewString(), jobs.KindRetry, jobs.Conditions{State: "needs_operator"}, w.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -225,7 +225,7 @@ func TestWhoMaySeeAndDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Exec(t, `INSERT INTO disbursement_lines (batch, position, line_ref, status, case_kind, sequence, snapshot, sealed) VALUES ('dsb_1', 0, 'l', 'ready', '', 1, $1, '')`, snapshot)
-	asked, err := w.Jobs.Prepare(t.Context(), jobs.OnCommandLine(registries.Actor), uuid.NewString(), jobs.KindRetry, jobs.Conditions{AgencyID: registries.AgencyA}, w.Now())
+	asked, err := w.Jobs.Prepare(t.Context(), jobs.OnCommandLine(registries.Actor, identity.Staff{}), uuid.NewString(), jobs.KindRetry, jobs.Conditions{AgencyID: registries.AgencyA}, w.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

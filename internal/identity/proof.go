@@ -344,13 +344,13 @@ func Proves(ctx context.Context, tx pgx.Tx, keys *secret.Keys, proof string, sta
 	until := who.Until()
 	switch {
 	case found != "":
-		return fmt.Errorf("%w: %s", ErrNotProven, found), nil
+		fault = fmt.Errorf("%w: %s", ErrNotProven, found)
 	case s.At.After(now.Add(casework.ClocksDiffer)):
-		return casework.ErrLapsed, nil
+		fault = casework.ErrLapsed
 	case who.Forged, who.ApprovedAt.IsZero(), s.At.Before(who.ApprovedAt.Truncate(time.Millisecond)), !until.IsZero() && !s.At.Before(until):
-		return casework.ErrRevoked, nil
+		fault = casework.ErrRevoked
 	}
-	return nil, nil
+	return fault, nil
 }
 
 func passkeyOf(ctx context.Context, q signed.Querier, v *signed.Verifier, id string) (key StaffPasskey, err error) {

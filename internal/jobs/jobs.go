@@ -231,22 +231,32 @@ func (r Row) Refusal() error {
 
 // By is who acts on a job: a person on a page, or a user of a machine with the master keys.
 type By struct {
-	acting   identity.Acting
-	actor    operation.Actor
+	acting identity.Acting
+	actor  operation.Actor
+	// staff is who acts on a command line with a key; the zero value for others.
+	staff    identity.Staff
 	prepares *identity.Statement
 }
 
 // OnPage returns the person who is signed in on a page.
 func OnPage(a identity.Acting) By { return By{acting: a, actor: a.Actor} }
 
-// OnCommandLine returns the user of a machine.
-func OnCommandLine(actor operation.Actor) By { return By{actor: actor} }
+// OnCommandLine returns who acts with a command: the person whose key was checked, or for the zero value the user of the machine.
+func OnCommandLine(actor operation.Actor, person identity.Staff) By { return By{actor: actor, staff: person} }
+
+// person is who acts, if it is a member of staff.
+func (b By) person() identity.Staff {
+	if b.acting.SignedIn() {
+		return b.acting.Person
+	}
+	return b.staff
+}
 
 // maker returns who acts as the maker of a job.
 func (b By) maker() Maker {
 	m := Maker{Kind: b.actor.Kind, ID: b.actor.Name, Name: b.actor.Name, Origin: b.actor.Origin}
-	if b.acting.SignedIn() {
-		m.Kind, m.ID, m.Name, m.Group = operation.ActorPerson, b.acting.Person.ID, b.acting.Person.Name, b.acting.Person.AgencyID
+	if who := b.person(); who.ID != "" {
+		m.Kind, m.ID, m.Name, m.Group = operation.ActorPerson, who.ID, who.Name, who.AgencyID
 	}
 	return m
 }

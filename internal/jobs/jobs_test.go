@@ -567,7 +567,7 @@ func TestJobOfTheCommandLine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.park("dlv_a", registries.AgencyA, 2)
-	by := jobs.OnCommandLine(operation.Actor{Kind: operation.ActorCommandLine, Name: "root", Origin: "machine"})
+	by := jobs.OnCommandLine(operation.Actor{Kind: operation.ActorCommandLine, Name: "root", Origin: "machine"}, identity.Staff{})
 	j, err := w.commands.Prepare(t.Context(), by, uuid.NewString(), jobs.KindRetry, parked, w.Now())
 	if err == nil {
 		_, err = w.commands.Start(t.Context(), by, j.ID, "", w.Now())

@@ -130,7 +130,7 @@ func (j Job) believed(ctx context.Context, tx pgx.Tx, keys *secret.Keys, subject
 }
 
 // proposal returns why the maker's step does not count. One of the command line is signed with the master keys, which the pages
-// do not have. A person's step counts with the proof of a passkey where two people are needed.
+// do not have. What a person has signed on a page counts with the proof of a passkey where two people are needed.
 func (j Job) proposal(ctx context.Context, tx pgx.Tx, keys *secret.Keys, a casework.Agreement, now time.Time, refuse func(error) error) error {
 	statement := a.Statement(casework.DecisionProposed, *a.Proposed)
 	if j.Maker.Kind != operation.ActorPerson {
@@ -139,7 +139,7 @@ func (j Job) proposal(ctx context.Context, tx pgx.Tx, keys *secret.Keys, a casew
 		}
 		return nil
 	}
-	if !j.NeedsTwo() {
+	if !j.NeedsTwo() || j.proposedBy == "" && decisions.ByCommand(keys, statement, j.proposed) { // a command has checked the person's key
 		return nil
 	}
 	fault, err := identity.Proves(ctx, tx, keys, j.proposedBy, statement, *a.Proposed, now)

@@ -49,12 +49,19 @@ func (s *Store) tx(ctx context.Context, doing string, do func(pgx.Tx) error) err
 	return nil
 }
 
-// may refuses a person on a page whose roles do not allow a step now. Whoever is on the command line has the master keys.
-func (b By) may(ctx context.Context, tx pgx.Tx, p identity.Permission, agencyID string) error {
-	if !b.acting.SignedIn() {
+// may refuses a person whose roles do not allow a step now. The user of the machine has the master keys.
+func (s *Store) may(ctx context.Context, tx pgx.Tx, by By, p identity.Permission, agencyID string) error {
+	if by.acting.SignedIn() {
+		_, err := by.acting.Still(ctx, tx, p, agencyID)
+		return err
+	}
+	if by.staff.ID == "" {
 		return nil
 	}
-	_, err := b.acting.Still(ctx, tx, p, agencyID)
+	now, err := identity.LockInForce(ctx, tx, s.cfg.Keys, by.staff)
+	if err == nil {
+		err = permitted(now, p, agencyID)
+	}
 	return err
 }
 
@@ -86,7 +93,7 @@ func (s *Store) Prepare(ctx context.Context, by By, id string, kind Kind, c Cond
 		if j.Maker.Group != "" && j.AgencyID == "" {
 			return operation.Refuse(CodeAgencyMissing, "agency", nil)
 		}
-		if err := by.may(ctx, tx, kind.needs(), j.AgencyID); err != nil {
+		if err := s.may(ctx, tx, by, kind.needs(), j.AgencyID); err != nil {
 			return err
 		}
 		if err := refuseSame(ctx, tx, j); err != nil {
@@ -282,7 +289,7 @@ func (s *Store) Stop(ctx context.Context, by By, id string, now time.Time) (j Jo
 			return err
 		}
 		if !by.is(j.Maker) {
-			if err := by.may(ctx, tx, identity.MayReplay, j.AgencyID); err != nil {
+			if err := s.may(ctx, tx, by, identity.MayReplay, j.AgencyID); err != nil {
 				return err
 			}
 		}
@@ -310,7 +317,7 @@ func (s *Store) locked(ctx context.Context, tx pgx.Tx, by By, id string, needs f
 	if err != nil {
 		return Job{}, err
 	}
-	if err := by.may(ctx, tx, needs(j.Kind), j.AgencyID); err != nil {
+	if err := s.may(ctx, tx, by, needs(j.Kind), j.AgencyID); err != nil {
 		return Job{}, err
 	}
 	if _, err := tx.Exec(ctx, `SELECT FROM jobs WHERE id = $1 FOR UPDATE`, j.ID); err != nil {
