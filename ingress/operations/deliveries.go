@@ -127,7 +127,7 @@ func (v *visit) deliveryList(list []deliveries.Delivery, to destinations) staff.
 	w := v.w.Endpoints
 	g := staff.Grid{Caption: v.w.Deliveries.Title, Heads: []string{w.Occurred, w.Event, v.w.Deliveries.To, w.State, w.Calls, w.LastAnswer}}
 	if v.Acting.Service() {
-		g.Heads = slices.Insert(g.Heads, 1, w.Owner)
+		g.Heads = slices.Insert(g.Heads, 1, v.w.Imports.Agency)
 	}
 	for _, d := range list {
 		first := staff.Cell{Text: v.At(d.OccurredAt)}

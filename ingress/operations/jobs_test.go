@@ -120,7 +120,7 @@ func TestAnAccountantSendsAgain(t *testing.T) {
 		t.Fatalf("%d to %s %s", prepared.Code, at, prepared.Body)
 	}
 	page := b.Get(at)
-	backoffice.Want(t, page, http.StatusOK, "Préparée", "<dd>121</dd>", "Pour confirmer, saisissez 121.", "quittance jobs show", "À reprendre", "Lancer (121 envois)", "Abandonner")
+	backoffice.Want(t, page, http.StatusOK, "Préparée", "<dd>121</dd>", "Pour confirmer, saisissez 121.", "quittance jobs show", "À reprendre", "Lancer (envois\u00a0: 121)", "Abandonner")
 	backoffice.Want(t, b.Post(at+"/start", form(t, page.Body.String(), at+"/start", "count", "12")), http.StatusUnprocessableEntity, `<a href="#count">Le nombre saisi`, `value="12"`)
 	leads(t, b.Post(at+"/start", form(t, page.Body.String(), at+"/start", "count", "121")), at+"?done=started&lang=fr")
 	w.Exec(t, `UPDATE deliveries SET state = 'delivered', body = NULL WHERE event_id = 'evt_7' AND tenant_id = $1`, registries.AgencyA)
@@ -131,7 +131,7 @@ func TestAnAccountantSendsAgain(t *testing.T) {
 	backoffice.Want(t, done, http.StatusOK, "Terminée\u00a0: 120 faits, 1 refusés", "L’envoi est déjà accepté.", "delivery.accepted", "Préparer l’envoi de ce qui reste (1)", "quittance jobs retry")
 	again := b.Post(at+"/again", form(t, done.Body.String(), at+"/again"))
 	other := strings.TrimSuffix(again.Header().Get("Location"), "?lang=fr")
-	backoffice.Want(t, b.Get(other), http.StatusOK, "Reste de la tâche", "Lancer (1 envois)")
+	backoffice.Want(t, b.Get(other), http.StatusOK, "Reste de la tâche", "Lancer (envois\u00a0: 1)")
 	leads(t, b.Post(other+"/stop", nil), other+"?done=stopped&lang=fr")
 	backoffice.Want(t, b.Get("/agency/jobs?lang=en"), http.StatusOK, "Ended: 120 done, 1 refused", "Stopped")
 	var touched int
