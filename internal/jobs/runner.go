@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -128,7 +129,7 @@ func (r *Runner) advance(ctx context.Context, id string) (more bool, err error) 
 	var j Job
 	var rows []Row
 	err = r.store.tx(ctx, "reading a job", func(tx pgx.Tx) error {
-		if j, err = r.store.read(ctx, tx, id, ""); err != nil || j.State != Running {
+		if j, err = r.store.read(ctx, tx, id, ""); err != nil || !r.runs(j) {
 			return err
 		}
 		list, _ := tx.Query(ctx, `SELECT n, subject, state, '', '{}'::jsonb, '0001-01-01Z'::timestamptz FROM job_rows WHERE job_id = $1 ORDER BY n`, id) // the rows return its error
@@ -145,7 +146,7 @@ func (r *Runner) advance(ctx context.Context, id string) (more bool, err error) 
 	switch {
 	case errors.As(err, &refusal):
 		return false, r.refuse(ctx, j, refusal)
-	case err != nil || j.State != Running:
+	case err != nil || !r.runs(j):
 		return false, err
 	}
 	carried := 0
@@ -163,6 +164,9 @@ func (r *Runner) advance(ctx context.Context, id string) (more bool, err error) 
 	}
 	return false, r.finish(ctx, j)
 }
+
+// runs reports whether this runner carries the job out: one of a kind that a later release has added waits for that release.
+func (r *Runner) runs(j Job) bool { return j.State == Running && slices.Contains(Kinds(), j.Kind) }
 
 // refuse ends a job that no person is known to have asked for.
 func (r *Runner) refuse(ctx context.Context, j Job, why *operation.Error) error {
