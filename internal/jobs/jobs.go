@@ -242,7 +242,9 @@ type By struct {
 func OnPage(a identity.Acting) By { return By{acting: a, actor: a.Actor} }
 
 // OnCommandLine returns who acts with a command: the person whose key was checked, or for the zero value the user of the machine.
-func OnCommandLine(actor operation.Actor, person identity.Staff) By { return By{actor: actor, staff: person} }
+func OnCommandLine(actor operation.Actor, person identity.Staff) By {
+	return By{actor: actor, staff: person}
+}
 
 // person is who acts, if it is a member of staff.
 func (b By) person() identity.Staff {
