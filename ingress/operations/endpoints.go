@@ -111,6 +111,7 @@ type endpointView struct {
 	Deliveries staff.Grid
 	Empty      string
 	Actions    []action
+	Recover    *againForm // nil if the person may not
 }
 
 // action is a form with one button, and the command that does the same.
@@ -173,6 +174,9 @@ func (v *visit) writeEndpoint(status int, refused string) {
 		out.Empty = w.NoDeliveries
 	}
 	out.Actions = v.actions(e, s)
+	if s.SuspendedAt.IsZero() {
+		out.Recover = v.recovers(e.Entry)
+	}
 	for _, state := range []string{deliveries.StateExhausted, deliveries.StateNeedsOperator} {
 		if retryable(s, state) > retryAtMost {
 			out.Command = command("quittance deliveries retry", "endpoint", e.Name, "state", state)

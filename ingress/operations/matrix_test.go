@@ -15,6 +15,7 @@ import (
 
 	"quittance/disbursement"
 	"quittance/internal/identity"
+	"quittance/internal/jobs"
 	"quittance/internal/sessions"
 	"quittance/internal/statements"
 	"quittance/schemas/mapping/batches"
@@ -78,6 +79,28 @@ var may = map[string]struct {
 	"POST /ops/imports/{import}/{what}/{request}/approve/begin": {roles: leaders},
 	"POST /ops/imports/{import}/{what}/{request}/approve":       {roles: leaders},
 	"POST /ops/imports/{import}/{what}/{request}/reject":        {roles: actors},
+
+	"GET /ops/deliveries":                {roles: seers, notFound: http.StatusOK},
+	"GET /ops/jobs":                      {roles: seers, notFound: http.StatusOK},
+	"GET /ops/jobs/{job}":                {roles: seers},
+	"POST /ops/jobs":                     {roles: actors, notFound: http.StatusUnprocessableEntity}, // the form has no id
+	"POST /ops/jobs/{job}/start":         {roles: actors},
+	"POST /ops/jobs/{job}/sign/begin":    {roles: actors},
+	"POST /ops/jobs/{job}/sign":          {roles: actors, notFound: http.StatusConflict}, // no passkey has signed
+	"POST /ops/jobs/{job}/stop":          {roles: actors},
+	"POST /ops/jobs/{job}/again":         {roles: actors, notFound: http.StatusUnprocessableEntity},
+	"POST /ops/jobs/{job}/approve/begin": {roles: leaders},
+	"POST /ops/jobs/{job}/approve":       {roles: leaders, notFound: http.StatusConflict},
+
+	"GET /agency/deliveries":             {roles: agencySeers, notFound: http.StatusOK},
+	"GET /agency/jobs":                   {roles: agencySeers, notFound: http.StatusOK},
+	"GET /agency/jobs/{job}":             {roles: agencySeers},
+	"POST /agency/jobs":                  {roles: accountants, notFound: http.StatusUnprocessableEntity},
+	"POST /agency/jobs/{job}/start":      {roles: accountants},
+	"POST /agency/jobs/{job}/sign/begin": {roles: accountants},
+	"POST /agency/jobs/{job}/sign":       {roles: accountants, notFound: http.StatusConflict},
+	"POST /agency/jobs/{job}/stop":       {roles: accountants},
+	"POST /agency/jobs/{job}/again":      {roles: accountants, notFound: http.StatusUnprocessableEntity},
 
 	"GET /agency/imports":                                          {roles: agencySeers, notFound: http.StatusOK},
 	"GET /agency/imports/{import}":                                 {roles: agencySeers},
@@ -215,9 +238,13 @@ func TestWhoMaySeeAndDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Exec(t, `INSERT INTO disbursement_lines (batch, position, line_ref, status, case_kind, sequence, snapshot, sealed) VALUES ('dsb_1', 0, 'l', 'ready', '', 1, $1, '')`, snapshot)
-	existing := strings.NewReplacer("{batch}", "dsb_1", "{line}", "1", "{place}", sessions.Place(w.Paid.ID), "{case}", backoffice.LateCase, "{kind}", "webhook", "{destination}", w.Endpoint, "{delivery}", w.Parked, "{number:[0-9]{1,4}}", "1",
+	asked, err := w.Jobs.Prepare(t.Context(), jobs.OnCommandLine(registries.Actor, identity.Staff{}), uuid.NewString(), jobs.KindRetry, jobs.Conditions{AgencyID: registries.AgencyA}, w.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	existing := strings.NewReplacer("{job}", asked.ID, "{batch}", "dsb_1", "{line}", "1", "{place}", sessions.Place(w.Paid.ID), "{case}", backoffice.LateCase, "{kind}", "webhook", "{destination}", w.Endpoint, "{delivery}", w.Parked, "{number:[0-9]{1,4}}", "1",
 		"{person}", w.IDs["Personne 0"], "{act}", "suspend", "{import}", held, "{what}", "release", "{invitation}", invitation, "{change}", change, "{request}", request)
-	unknown := strings.NewReplacer("{batch}", "dsb_none", "{line}", "1", "{place}", strings.Repeat("0", len(sessions.Place(w.Paid.ID))), "{case}", "case_none", "{kind}", "webhook", "{destination}", "none", "{delivery}", "dlv_none", "{number:[0-9]{1,4}}", "1",
+	unknown := strings.NewReplacer("{job}", none, "{batch}", "dsb_none", "{line}", "1", "{place}", strings.Repeat("0", len(sessions.Place(w.Paid.ID))), "{case}", "case_none", "{kind}", "webhook", "{destination}", "none", "{delivery}", "dlv_none", "{number:[0-9]{1,4}}", "1",
 		"{person}", none, "{act}", "suspend", "{import}", none, "{what}", "release", "{invitation}", none, "{change}", none, "{request}", none)
 	open := []string{"GET /", "GET /sign-in", "POST /sign-in/begin", "POST /sign-in/finish", "POST /sign-out", "GET /join", "POST /join/accept", "POST /join/passkey/begin", "POST /join/passkey"}
 

@@ -13,6 +13,7 @@ import (
 	"quittance/internal/deliveries"
 	"quittance/internal/identity"
 	"quittance/internal/intake"
+	"quittance/internal/jobs"
 	"quittance/internal/registry"
 	"quittance/internal/sessions"
 	"quittance/internal/support"
@@ -31,6 +32,8 @@ type Config struct {
 	Cases *cases.Store
 	// Imports are those of statements.
 	Imports *intake.Store
+	// Jobs are what people ask for in bulk.
+	Jobs *jobs.Store
 	// Registry answers from memory.
 	Registry *registry.Registry
 	// Directory reads the destinations of deliveries.
@@ -65,7 +68,7 @@ type Operations struct{ cfg Config }
 
 // New makes the pages.
 func New(cfg Config) (*Operations, error) {
-	if cfg.Sessions == nil || cfg.Deliveries == nil || cfg.Cases == nil || cfg.Imports == nil || cfg.Registry == nil || cfg.Directory == nil || cfg.Support == nil || cfg.Signer == nil || cfg.Approvals == nil || len(cfg.Waits) == 0 || cfg.Trail == nil {
+	if cfg.Sessions == nil || cfg.Deliveries == nil || cfg.Cases == nil || cfg.Imports == nil || cfg.Jobs == nil || cfg.Registry == nil || cfg.Directory == nil || cfg.Support == nil || cfg.Signer == nil || cfg.Approvals == nil || len(cfg.Waits) == 0 || cfg.Trail == nil {
 		return nil, errors.New("operations: every field of the configuration is required")
 	}
 	return &Operations{cfg}, nil
@@ -93,8 +96,9 @@ func (o *Operations) Part() staff.Part {
 	}
 	for _, root := range []string{serviceRoot, agencyRoot} {
 		part.Nav = append(part.Nav, link("/"+root+"payments", func(w *words) string { return w.Payments.Title }), link("/"+root+"cases", func(w *words) string { return w.Cases.Title }),
-			link("/"+root+"imports", func(w *words) string { return w.Imports.Title }))
-		part.Routes = append(append(part.Routes, o.records(root)...), o.importRoutes(root)...)
+			link("/"+root+"imports", func(w *words) string { return w.Imports.Title }),
+			link("/"+root+"deliveries", func(w *words) string { return w.Deliveries.Title }), link("/"+root+"jobs", func(w *words) string { return w.Jobs.Title }))
+		part.Routes = append(append(append(part.Routes, o.records(root)...), o.importRoutes(root)...), o.jobRoutes(root)...)
 	}
 	part.Nav = append(part.Nav, link("/ops/endpoints", func(w *words) string { return w.Endpoints.Title }), link("/ops/stuck", func(w *words) string { return w.Stuck.Title }))
 	see, act := o.routes(serviceRoot)

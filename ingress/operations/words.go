@@ -21,6 +21,8 @@ type words struct {
 	Case                                     caseWords
 	Imports                                  importWords
 	Endpoints                                endpointsWords
+	Deliveries                               deliveriesWords
+	Jobs                                     jobsWords
 	Stuck                                    stuckWords
 
 	Statuses, Verdicts, Offers, Kinds, Resolutions, CaseStates, ProposalStates map[string]string
@@ -112,8 +114,8 @@ type stuckWords struct {
 var texts = language.Table[*words]{money.French: &french, money.English: &english}
 
 var french = words{
-	Imports: frenchImports,
-	Live:    "Réel", Test: "Test", BothModes: "Réel et test", Open: "Ouvert", AllAgencies: "Toutes les administrations", Filter: "Filtrer",
+	Imports: frenchImports, Deliveries: frenchDeliveries, Jobs: frenchJobs,
+	Live: "Réel", Test: "Test", BothModes: "Réel et test", Open: "Ouvert", AllAgencies: "Toutes les administrations", Filter: "Filtrer",
 	Show: "Afficher", AllOfTrail: "Toutes les opérations", Next: "Page suivante", First: "Première page", Found: "Résultats\u00a0: %d.", ManyFound: "Plus de %d résultats.",
 	Work: workWords{
 		Title: "À traiter", Decide: "En attente de votre décision",
@@ -197,7 +199,7 @@ var french = words{
 		Suspended: "Suspendue depuis le %s (%s)", AndNeeds: ", et %d à reprendre", RetryAll: "Envoyer de nouveau (%d, %s)", Resume: "Rétablir",
 		Suspend: "Suspendre", Newest: "Derniers envois", NoDeliveries: "Aucun envoi des 60 derniers jours.", Occurred: "Date de l’événement",
 		Event: "Événement", Calls: "Appels", LastAnswer: "Dernière réponse", Actions: "Actions",
-		Reasons: map[string]string{"gone": "elle a répondu 410", "failing": "sans succès depuis cinq jours", "operator": "par un agent"},
+		Reasons: map[string]string{"gone": "elle a répondu 410", "failing": "sans succès depuis cinq jours", "operator": "par un agent", "removed": "retirée du registre"},
 		Done:    map[string]string{"suspended": "La destination est suspendue.", "resumed": "La destination est rétablie\u00a0: ce qui attend part dans un instant.", "retried": "Les envois partent de nouveau dans un instant."},
 	},
 	Stuck: stuckWords{
@@ -289,8 +291,8 @@ var french = words{
 }
 
 var english = words{
-	Imports: englishImports,
-	Live:    "Live", Test: "Test", BothModes: "Live and test", Open: "Open", AllAgencies: "All agencies", Filter: "Filter", Show: "Show", AllOfTrail: "All actions", Next: "Next page",
+	Imports: englishImports, Deliveries: englishDeliveries, Jobs: englishJobs,
+	Live: "Live", Test: "Test", BothModes: "Live and test", Open: "Open", AllAgencies: "All agencies", Filter: "Filter", Show: "Show", AllOfTrail: "All actions", Next: "Next page",
 	First: "First page", Found: "Results: %d.", ManyFound: "More than %d results.",
 	Work: workWords{
 		Title: "To do", Decide: "Waiting for your decision",
@@ -370,7 +372,7 @@ var english = words{
 		Removed: "Removed on %s", Refusing: "Refuses our credentials since %s", Failing: "Fails since %s", Suspended: "Suspended since %s (%s)",
 		AndNeeds: ", and %d need a person", RetryAll: "Send again (%d, %s)", Resume: "Resume", Suspend: "Suspend", Newest: "Newest deliveries",
 		NoDeliveries: "No deliveries of the last 60 days.", Occurred: "Time of the event", Event: "Event", Calls: "Calls", LastAnswer: "Last answer",
-		Actions: "Actions", Reasons: map[string]string{"gone": "it answered 410", "failing": "no success in five days", "operator": "by a person"},
+		Actions: "Actions", Reasons: map[string]string{"gone": "it answered 410", "failing": "no success in five days", "operator": "by a person", "removed": "removed from the registry"},
 		Done: map[string]string{"suspended": "The endpoint is suspended.", "resumed": "The endpoint is resumed: what waits is sent in a moment.", "retried": "The deliveries are sent again in a moment."},
 	},
 	Stuck: stuckWords{

@@ -7,6 +7,7 @@ import (
 	"quittance/internal/cases"
 	"quittance/internal/deliveries"
 	"quittance/internal/intake"
+	"quittance/internal/jobs"
 	"quittance/internal/support"
 	"quittance/money/language/languagetest"
 )
@@ -48,6 +49,12 @@ func TestBothLanguagesAreWhole(t *testing.T) {
 	}
 	for _, v := range []support.Verdict{support.VerdictPaid, support.VerdictReturned, support.VerdictUnderReview, support.VerdictUndecided, support.VerdictInProgress, support.VerdictOpen, support.VerdictNotPaid} {
 		has("verdict", french.Verdicts, string(v))
+	}
+	for _, k := range jobs.Kinds() {
+		has("kind of a job", french.Jobs.Kinds, string(k))
+	}
+	for _, s := range jobs.States() {
+		has("state of a job", french.Jobs.States, string(s))
 	}
 	for _, s := range intake.ImportStates() {
 		has("state of an import", french.Imports.States, string(s))

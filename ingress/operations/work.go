@@ -9,6 +9,7 @@ import (
 	"quittance/internal/deliveries"
 	"quittance/internal/identity"
 	"quittance/internal/intake"
+	"quittance/internal/jobs"
 	"quittance/internal/sessions"
 )
 
@@ -57,6 +58,18 @@ func (v *visit) work() {
 			out.Mine.Rows = append(out.Mine.Rows, v.askedRow(r))
 		}
 	}
+	bulk, err := v.o.cfg.Jobs.Waiting(v.Context(), v.Now)
+	if err != nil {
+		v.Unavailable("reading jobs that wait", err)
+		return
+	}
+	for _, j := range bulk {
+		if j.Maker.ID == v.Acting.Person.ID {
+			out.Own.Rows = append(out.Own.Rows, v.askedJob(j))
+		} else if v.Acting.May(identity.MayReplay, j.AgencyID) == nil {
+			out.Mine.Rows = append(out.Mine.Rows, v.askedJob(j))
+		}
+	}
 	for _, waits := range v.o.cfg.Waits {
 		mine, own, err := waits(v.Context(), v.Visit)
 		if err != nil {
@@ -93,6 +106,11 @@ func (v *visit) askedRow(r intake.Asked) []staff.Cell {
 		first.URL = v.importURL(r.ImportID)
 	}
 	return []staff.Cell{first, {Text: said(v.w.Imports.Requests, word(r))}, {Text: v.agency(r.AgencyID)}, {Text: v.mode(r.Live)}}
+}
+
+// askedJob is a job that waits for a second person.
+func (v *visit) askedJob(j jobs.Job) []staff.Cell {
+	return []staff.Cell{{Text: v.At(j.StartedAt), More: j.Maker.Name, URL: v.jobURL(j.ID)}, {Text: fmt.Sprintf("%s (%d)", said(v.w.Jobs.Kinds, j.Kind), j.Total)}, {Text: v.agencyOf(j)}, {Text: "–"}}
 }
 
 // stuckView is what nobody gets on with.

@@ -189,6 +189,7 @@ func TestRefusalsHaveWords(t *testing.T) {
 		"../../internal/identity/suspension.go":     `Refuse\("([a-z_.]+)"`,
 		"../../internal/identity/staffpasskey.go":   `Refuse\("([a-z_.]+)"`,
 		"../../internal/identity/peoplerequests.go": `code\w+ += "([a-z_.]+)"`,
+		"../../internal/jobs/jobs.go":               `Code\w+ += "([a-z_.]+)"`,
 		"../../internal/keyset/keyset.go":           `Refuse\("([a-z_.]+)"`,
 		"../../internal/decisions/sign.go":          `Refuse\("([a-z_.]+)"`,
 		"../../internal/decisions/decisions.go":     `Refuse\("([a-z_.]+)"`,

@@ -22,6 +22,7 @@ const (
 	SuspendedGone     = "gone"     // it answered 410
 	SuspendedFailing  = "failing"  // no success in five days
 	SuspendedOperator = "operator" // a person suspended it
+	SuspendedRemoved  = "removed"  // it was removed from the registry
 )
 
 // DestinationStatus is the status of a destination.
@@ -88,8 +89,11 @@ func lockDestination(ctx context.Context, tx pgx.Tx, kind Kind, id string) (Dest
 
 // refuseSuspended returns an operation.Error when the destination is suspended.
 func (s DestinationStatus) refuseSuspended() error {
-	if s.SuspendedAt.IsZero() {
+	switch {
+	case s.SuspendedAt.IsZero():
 		return nil
+	case s.SuspendedReason == SuspendedRemoved:
+		return operation.Refuse(CodeRemoved, "", operation.Args{"kind": s.Kind, "destination": s.DestinationID})
 	}
 	return operation.Refuse(CodeSuspended, "", operation.Args{"kind": s.Kind, "destination": s.DestinationID, "at": s.SuspendedAt})
 }
@@ -103,7 +107,7 @@ func (s *Store) RemoveEndpoint(ctx context.Context, keys *secret.Keys, actor ope
 		return registry.EndpointEntry{}, fmt.Errorf("removing an endpoint: %w", err)
 	}
 	if e, ok := dir.Endpoint(id); ok && e.RemovedAt.IsZero() {
-		if _, _, err := s.Suspend(ctx, actor, kind, e.ID, now); err != nil {
+		if _, _, err := s.suspend(ctx, actor, kind, e.ID, SuspendedRemoved, now); err != nil {
 			return registry.EndpointEntry{}, err
 		}
 	}
@@ -115,6 +119,10 @@ func (s *Store) RemoveEndpoint(ctx context.Context, keys *secret.Keys, actor ope
 // time and reason stay and changed is false. now is the service's clock. Kinds that
 // are never suspended are refused.
 func (s *Store) Suspend(ctx context.Context, actor operation.Actor, kind Kind, id string, now time.Time) (status DestinationStatus, changed bool, err error) {
+	return s.suspend(ctx, actor, kind, id, SuspendedOperator, now)
+}
+
+func (s *Store) suspend(ctx context.Context, actor operation.Actor, kind Kind, id, reason string, now time.Time) (status DestinationStatus, changed bool, err error) {
 	reg, err := s.kinds.Of(kind)
 	if err != nil {
 		return status, false, err
@@ -132,9 +140,9 @@ func (s *Store) Suspend(ctx context.Context, actor operation.Actor, kind Kind, i
 		if changed = status.SuspendedAt.IsZero(); !changed {
 			return nil
 		}
-		status.SuspendedAt, status.SuspendedReason = now, SuspendedOperator
+		status.SuspendedAt, status.SuspendedReason = now, reason
 		if _, err := tx.Exec(ctx, `UPDATE delivery_destinations SET suspended_at = $3, suspended_reason = $4 WHERE kind = $1 AND destination_id = $2`,
-			kind, id, now, SuspendedOperator); err != nil {
+			kind, id, now, reason); err != nil {
 			return err
 		}
 		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "destination.suspend", Subject: id, Detail: map[string]any{"kind": kind}})

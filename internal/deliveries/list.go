@@ -1,6 +1,7 @@
 package deliveries
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"quittance/internal/keyset"
 	"quittance/internal/operation"
 )
 
@@ -22,6 +24,7 @@ const (
 	CodeNotRetryable   = "delivery.not_retryable"      // deliveries in this state cannot be retried (state, states)
 	CodeTooMany        = "delivery.too_many"           // more deliveries than a page sends again at once (n, most, destination, state)
 	CodeSuspended      = "destination.suspended"       // nothing is sent to it (kind, destination, at)
+	CodeRemoved        = "destination.removed"         // it is configured no more (kind, destination)
 	CodeNeverSuspended = "destination.never_suspended" // this kind is never suspended (kind)
 	CodeNoRecovery     = "recovery.unknown"            // no recovery has this id, or the destination never had one
 	CodeBehind         = "replay.behind"               // the schedule has not applied all outcomes
@@ -121,19 +124,98 @@ type Filter struct {
 // After is refused.
 func (s *Store) List(ctx context.Context, f Filter) ([]Delivery, error) {
 	const doing = "listing deliveries"
+	if f.After == "" {
+		return s.list(ctx, doing, f, keyed{})
+	}
+	last, err := find(ctx, s.pool, f.After)
+	if err != nil {
+		return nil, failed(doing, err)
+	}
+	return s.list(ctx, doing, f, keyed{ID: last.ID, At: last.OccurredAt})
+}
+
+// Page returns deliveries, those of the newest events first, and the cursor of the next page; empty for none. cursor is
+// that of the page before, empty for the first one; that of another list, or of other conditions, is refused
+// (keyset.List). An unknown State is refused. After is not used.
+func (s *Store) Page(ctx context.Context, f Filter, cursor string) (list []Delivery, next string, err error) {
+	of := keyset.Of("deliveries", f.Kind, f.DestinationID, f.EventID, f.Event, f.TenantID, f.State, f.SessionIDs, f.Since, f.Until)
+	var last keyed
+	key, err := of.Key(cursor, 2)
+	if err != nil {
+		return nil, "", err
+	}
+	if key != nil {
+		last.ID = key[1]
+		if last.At, err = time.Parse(time.RFC3339Nano, key[0]); err != nil {
+			return nil, "", keyset.Malformed()
+		}
+	}
+	size := f.Limit
+	f.Limit++ // one more shows whether there is a further page
+	if list, err = s.list(ctx, "listing deliveries", f, last); err != nil || len(list) <= size {
+		return list, "", err
+	}
+	list = list[:size]
+	end := list[size-1]
+	return list, of.Cursor(end.OccurredAt.UTC().Format(time.RFC3339Nano), end.ID), nil
+}
+
+// Retryables returns the ids of the deliveries that a filter selects and that can be sent again, those of the oldest events
+// first, Limit at most. Without a State they are those in any of Retryable; another one is refused. After is not used.
+func (s *Store) Retryables(ctx context.Context, f Filter) ([]string, error) {
+	const doing = "listing deliveries to send again"
+	states := Retryable
+	if f.State != "" {
+		if !slices.Contains(Retryable, f.State) {
+			return nil, operation.Refuse(CodeNotRetryable, "state", operation.Args{"state": f.State, "states": Retryable})
+		}
+		states = []string{f.State}
+	}
+	days, err := s.daysKept(ctx)
+	if err != nil {
+		return nil, failed(doing, err)
+	}
+	var found []keyed
+	for _, on := range slices.Backward(days) {
+		if !f.Until.IsZero() && !on.Before(f.Until) || !f.Since.IsZero() && !on.AddDate(0, 0, 1).After(f.Since) {
+			continue
+		}
+		var ofDay []keyed
+		for _, state := range states { // one query a state: each has an index
+			f.State = state
+			where := f.where()
+			where.texts = append(where.texts, "d.body IS NOT NULL")
+			list, err := collect[keyed](ctx, s.pool, doing, where.oldest(on, f.Limit), where.args...)
+			if err != nil {
+				return nil, err
+			}
+			ofDay = append(ofDay, list...)
+		}
+		slices.SortFunc(ofDay, func(a, b keyed) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID)) })
+		if found = append(found, ofDay...); len(found) >= f.Limit {
+			found = found[:f.Limit]
+			break
+		}
+	}
+	ids := make([]string, len(found))
+	for i, k := range found {
+		ids[i] = k.ID
+	}
+	return ids, nil
+}
+
+// list returns the deliveries that a filter selects, those of the newest events first, after the last one of the page before;
+// its zero value stands for none.
+func (s *Store) list(ctx context.Context, doing string, f Filter, last keyed) ([]Delivery, error) {
 	if f.State != "" && !slices.Contains(States, f.State) {
 		return nil, operation.Refuse(CodeStateUnknown, "state", operation.Args{"states": States})
 	}
 	where := f.where()
 	until := f.Until
-	if f.After != "" {
-		last, err := find(ctx, s.pool, f.After)
-		if err != nil {
-			return nil, failed(doing, err)
-		}
-		where.and("(d.occurred_at, d.delivery_id) < (?, ?)", last.OccurredAt, last.ID)
-		if until.IsZero() || last.OccurredAt.Before(until) {
-			until = last.OccurredAt
+	if last.ID != "" {
+		where.and("(d.occurred_at, d.delivery_id) < (?, ?)", last.At, last.ID)
+		if until.IsZero() || last.At.Before(until) {
+			until = last.At
 		}
 	}
 	days, err := s.daysKept(ctx)
@@ -170,6 +252,12 @@ func (c *conditions) and(condition string, values ...any) {
 		condition = strings.Replace(condition, "?", fmt.Sprintf("$%d", len(c.args)), 1)
 	}
 	c.texts = append(c.texts, condition)
+}
+
+// oldest returns the query of the keys of the oldest deliveries of a day, which has the arguments of the conditions.
+func (c *conditions) oldest(on time.Time, limit int) string {
+	parts := append([]string{fmt.Sprintf("d.occurred_on = '%s'", on.Format(time.DateOnly))}, c.texts...)
+	return fmt.Sprintf(`SELECT d.occurred_on, d.delivery_id, d.occurred_at FROM deliveries d WHERE %s ORDER BY d.occurred_at, d.delivery_id LIMIT %d`, strings.Join(parts, " AND "), limit)
 }
 
 // query returns the query of the deliveries of a day, which has the arguments of the conditions.

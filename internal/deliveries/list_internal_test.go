@@ -8,8 +8,9 @@ import (
 	"quittance/test/servers"
 )
 
-// The deliveries of an agency are read from an index in their order, also in the middle of a day.
-func TestDeliveriesOfAnAgencyReadOneIndex(t *testing.T) {
+// The deliveries of an agency, of a kind, in a state, to a destination and of all are read from an index in their order, also in the
+// middle of a day, and so are those that a job sends again.
+func TestDeliveriesReadOneIndex(t *testing.T) {
 	t.Parallel()
 	_, pool := servers.Database(t)
 	if _, err := pool.Exec(t.Context(), `
@@ -22,11 +23,15 @@ func TestDeliveriesOfAnAgencyReadOneIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	day := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
-	for _, agency := range []string{"agency-3", "agency-none"} {
-		for _, f := range []Filter{{}, {State: StateDelivered}, {State: StateWaiting}, {Since: day.Add(time.Hour), Until: day.Add(2 * time.Hour)}} {
-			f.TenantID = agency
+	span := Filter{Since: day.Add(time.Hour), Until: day.Add(2 * time.Hour)}
+	for _, of := range []Filter{{TenantID: "agency-3"}, {TenantID: "agency-none"}, {Kind: "webhook"}, {Kind: "erp"}, {Kind: "webhook", DestinationID: "own-3"}, {Kind: "webhook", DestinationID: "none"}, {}} {
+		for _, f := range []Filter{{}, {State: StateDelivered}, {State: StateWaiting}, {State: StateExhausted}, span} {
+			f.TenantID, f.Kind, f.DestinationID = of.TenantID, of.Kind, of.DestinationID
 			where := f.where()
 			plans.Check(t, pool, nil, where.query(day, 51), where.args...)
+			if f.State != StateDelivered && f.State != "" {
+				plans.Check(t, pool, nil, where.oldest(day, 1000), where.args...)
+			}
 			where.and("(d.occurred_at, d.delivery_id) < (?, ?)", day.Add(3*time.Hour), "dlv_x")
 			plans.Check(t, pool, nil, where.query(day, 51), where.args...)
 		}

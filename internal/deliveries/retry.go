@@ -2,6 +2,7 @@ package deliveries
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -33,53 +34,74 @@ type Retried struct {
 // Retry makes a delivery due now. Late outcomes of earlier rounds no longer count,
 // except Delivered. now is the service's clock. Retry is refused when the delivery was
 // accepted, superseded or is unknown, when its bytes are deleted, and when its destination is
-// suspended.
+// suspended, or is configured no more as far as this process knows.
 func (s *Store) Retry(ctx context.Context, actor operation.Actor, id string, now time.Time) (Retried, error) {
 	var out Retried
-	err := s.tx(ctx, "retrying a delivery", func(tx pgx.Tx) error {
-		d, err := find(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		at, err := lockDestination(ctx, tx, d.Kind, d.DestinationID)
-		if err != nil {
-			return err
-		}
-		if d, err = find(ctx, tx, id); err != nil { // again: it may have changed before the lock
-			return err
-		}
-		out = Retried{Delivery: d}
-		if d.State == StateDelivered {
-			return operation.Refuse(CodeAccepted, "id", operation.Args{"at": d.LastOutcomeAt})
-		}
-		if d.State == StateSuperseded {
-			return operation.Refuse(CodeSuperseded, "id", nil)
-		}
-		if err := at.refuseSuspended(); err != nil {
-			return err
-		}
-		if d.State == StateQueued {
-			out.OnItsWay = true
-			return nil
-		}
-		if !d.Sendable {
-			return operation.Refuse(CodeBodyGone, "id", nil)
-		}
-		if at.HoldUntil.After(now) {
-			out.HoldUntil = at.HoldUntil
-		}
-		out.State, out.NextAttemptAt = StateWaiting, now
-		if _, err = sendNow(ctx, tx, d.Kind, d.DestinationID, []keyed{{day(d.OccurredAt), id, d.OccurredAt}}, []string{d.State}, now); err != nil {
-			return err
-		}
-		return operation.Record(ctx, tx, actor, now, operation.Entry{
-			Action: "delivery.retry", Subject: id, AgencyID: d.TenantID, Detail: map[string]any{"kind": d.Kind, "destination": d.DestinationID, "was": d.State},
-		})
+	err := s.tx(ctx, "retrying a delivery", func(tx pgx.Tx) (err error) {
+		out, err = s.RetryIn(ctx, tx, actor, id, now, nil, nil)
+		return err
 	})
 	if err != nil {
 		return Retried{}, err
 	}
 	return out, nil
+}
+
+// RetryIn is Retry in a transaction of the caller, which locks no destination before. After a refusal, which is an
+// *operation.Error, nothing is changed, and the transaction may go on. may is asked for the agency of the delivery,
+// unless it is nil; detail is added to the row of the audit table.
+func (s *Store) RetryIn(ctx context.Context, tx pgx.Tx, actor operation.Actor, id string, now time.Time, may func(agencyID string) error, detail map[string]any) (Retried, error) {
+	d, err := find(ctx, tx, id)
+	if err == nil && may != nil {
+		err = may(d.TenantID)
+	}
+	if err != nil {
+		return Retried{}, err
+	}
+	at, err := lockDestination(ctx, tx, d.Kind, d.DestinationID)
+	if err != nil {
+		return Retried{}, err
+	}
+	if d, err = find(ctx, tx, id); err != nil { // again: it may have changed before the lock
+		return Retried{}, err
+	}
+	out := Retried{Delivery: d}
+	if err := s.refuseRetry(d, at); err != nil {
+		return Retried{}, err
+	}
+	if d.State == StateQueued {
+		out.OnItsWay = true
+		return out, nil
+	}
+	if !d.Sendable {
+		return Retried{}, operation.Refuse(CodeBodyGone, "id", nil)
+	}
+	if at.HoldUntil.After(now) {
+		out.HoldUntil = at.HoldUntil
+	}
+	out.State, out.NextAttemptAt = StateWaiting, now
+	if _, err = sendNow(ctx, tx, d.Kind, d.DestinationID, []keyed{{day(d.OccurredAt), id, d.OccurredAt}}, []string{d.State}, now); err != nil {
+		return Retried{}, err
+	}
+	of := map[string]any{"kind": d.Kind, "destination": d.DestinationID, "was": d.State}
+	maps.Copy(of, detail)
+	return out, operation.Record(ctx, tx, actor, now, operation.Entry{Action: "delivery.retry", Subject: id, AgencyID: d.TenantID, Detail: of})
+}
+
+// refuseRetry returns why a delivery to a destination is not sent again; nil if it is.
+func (s *Store) refuseRetry(d Delivery, at DestinationStatus) error {
+	switch d.State {
+	case StateDelivered:
+		return operation.Refuse(CodeAccepted, "id", operation.Args{"at": d.LastOutcomeAt})
+	case StateSuperseded:
+		return operation.Refuse(CodeSuperseded, "id", nil)
+	}
+	if kind, err := s.kinds.Of(d.Kind); err == nil && kind.Directory != nil {
+		if _, ok := kind.Directory.Destination(d.DestinationID); !ok {
+			return operation.Refuse(CodeRemoved, "", operation.Args{"kind": d.Kind, "destination": d.DestinationID})
+		}
+	}
+	return at.refuseSuspended()
 }
 
 // RetryAll retries all deliveries of a destination that are in a state and returns

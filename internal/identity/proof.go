@@ -325,6 +325,34 @@ func Holds(ctx context.Context, tx pgx.Tx, keys *secret.Keys, id string, stateme
 	return list[0].verify(key), nil
 }
 
+// ErrNotProven says that no passkey of the person has signed a step that needs one.
+var ErrNotProven = errors.New("no passkey of the person has signed a step that needs one")
+
+// Proves returns why the stored proof of a signed step does not count: ErrNotProven; casework.ErrLapsed for a step that is dated
+// ahead of now, the present time of the service's clock; casework.ErrRevoked for a person who was not in force then. It is nil
+// if the proof counts. err is what is not found out.
+func Proves(ctx context.Context, tx pgx.Tx, keys *secret.Keys, proof string, statement []byte, s casework.Signed, now time.Time) (fault, err error) {
+	found, err := Holds(ctx, tx, keys, proof, statement)
+	if err != nil {
+		return nil, err
+	}
+	staff, err := StaffOf(ctx, tx, keys, s.Person)
+	if err != nil {
+		return nil, err
+	}
+	who := staff[s.Person]
+	until := who.Until()
+	switch {
+	case found != "":
+		fault = fmt.Errorf("%w: %s", ErrNotProven, found)
+	case s.At.After(now.Add(casework.ClocksDiffer)):
+		fault = casework.ErrLapsed
+	case who.Forged, who.ApprovedAt.IsZero(), s.At.Before(who.ApprovedAt.Truncate(time.Millisecond)), !until.IsZero() && !s.At.Before(until):
+		fault = casework.ErrRevoked
+	}
+	return fault, nil
+}
+
 func passkeyOf(ctx context.Context, q signed.Querier, v *signed.Verifier, id string) (key StaffPasskey, err error) {
 	err = signed.One(ctx, q, v, func(r passkeyRow, row signed.Row) { key = toStaffPasskey(r, v != nil && !row.Verified) }, "staff_passkeys", id)
 	return key, err

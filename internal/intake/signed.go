@@ -3,7 +3,6 @@ package intake
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -92,9 +91,6 @@ func (p pact) agreed(ctx context.Context, tx pgx.Tx, keys *secret.Keys, at, now 
 	return p.proven(ctx, tx, keys, casework.DecisionApproved, p.Approved, p.proofs[1], now, true)
 }
 
-// errNotProven says that no passkey of the person has signed a step that needs it.
-var errNotProven = errors.New("no passkey of the person has signed a step that needs one")
-
 // proven returns why no key and no passkey of the person proves a signed step. A command has checked the person's key; the last
 // step of a group that approves with passkeys needs one all the same. What the pages have signed counts with the proof of a
 // passkey only, which is not dated ahead, of a person who was in force then.
@@ -108,27 +104,13 @@ func (p pact) proven(ctx context.Context, tx pgx.Tx, keys *secret.Keys, verdict 
 		if err != nil || !needs {
 			return err
 		}
-		return p.refusal(errNotProven)
+		return p.refusal(identity.ErrNotProven)
 	}
-	fault, err := identity.Holds(ctx, tx, keys, proof, statement)
-	if err != nil {
-		return err
+	fault, err := identity.Proves(ctx, tx, keys, proof, statement, *s, now)
+	if err == nil && fault != nil {
+		err = p.refusal(fault)
 	}
-	staff, err := identity.StaffOf(ctx, tx, keys, s.Person)
-	if err != nil {
-		return err
-	}
-	who := staff[s.Person]
-	until := who.Until()
-	switch {
-	case fault != "":
-		return p.refusal(fmt.Errorf("%w: %s", errNotProven, fault))
-	case s.At.After(now.Add(casework.ClocksDiffer)):
-		return p.refusal(casework.ErrLapsed)
-	case who.Forged, who.ApprovedAt.IsZero(), s.At.Before(who.ApprovedAt.Truncate(time.Millisecond)), !until.IsZero() && !s.At.Before(until):
-		return p.refusal(casework.ErrRevoked)
-	}
-	return nil
+	return err
 }
 
 // carriedOutAt returns the time of the approval, at which a withdrawal began; now if there is none.

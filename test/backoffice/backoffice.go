@@ -47,6 +47,7 @@ import (
 	"quittance/internal/disbursements/lines"
 	"quittance/internal/identity"
 	"quittance/internal/intake"
+	"quittance/internal/jobs"
 	"quittance/internal/kafka"
 	"quittance/internal/notify"
 	"quittance/internal/operation"
@@ -80,6 +81,8 @@ type World struct {
 	// Endpoint is the id of a webhook endpoint, Parked the id of a delivery to it that needs a person.
 	Endpoint, Parked string
 
+	// Jobs are what people ask for in bulk, as commands do.
+	Jobs *jobs.Store
 	// Importer imports files of statements, as commands do.
 	Importer *intake.Store
 	// Batches are the read model of disbursement batches, Lines seal their lines. Processor takes the commands about them;
@@ -159,7 +162,15 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 	if err != nil {
 		t.Fatal(err)
 	}
+	bulk, err := jobs.NewStore(jobs.Config{Pool: pool, Keys: keys, Deliveries: sent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.Jobs, err = jobs.NewStore(jobs.Config{Pool: w.Pool, Keys: w.Keys, Deliveries: deliveries.NewStore(w.Pool, sent.Kinds())}); err != nil {
+		t.Fatal(err)
+	}
 	pages, err := operations.New(operations.Config{
+		Jobs:     bulk,
 		Sessions: reader, Deliveries: sent, Cases: known, Imports: imports, Registry: instance.Registry, Signer: keys, Approvals: w.Desk, Waits: []operations.Waits{about.Waiting, batches.Waiting}, Trail: seen.Trail,
 		Directory: func(ctx context.Context) (registry.Directory, error) {
 			return registry.ReadDirectory(ctx, pool, "", w.Now())

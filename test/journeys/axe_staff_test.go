@@ -65,6 +65,7 @@ func (g *gallery) staff(t *testing.T) {
 	g.health(t, w)
 	g.journal(t, w)
 	record := "/ops/payments/" + sessions.Place(w.Paid.ID)
+	prepared, proposing, done := staffJobs(t, w)
 	for _, row := range []struct {
 		name   string
 		by     *backoffice.Browser
@@ -99,6 +100,15 @@ func (g *gallery) staff(t *testing.T) {
 		{name: "import.own", by: operator, path: held + "?done=asked"},
 		{name: "endpoints", by: lead, path: "/ops/endpoints"},
 		{name: "endpoint", by: lead, path: "/ops/endpoints/webhook/" + w.Endpoint},
+		{name: "deliveries", by: operator, path: "/ops/deliveries?state=needs_operator&day=2026-02-28"},
+		{name: "deliveries.none", by: lead, path: "/ops/deliveries?kind=erp"},
+		{name: "deliveries.faulty", by: lead, path: "/ops/deliveries?day=x", status: http.StatusUnprocessableEntity},
+		{name: "jobs", by: operator, path: "/ops/jobs"},
+		{name: "jobs.none", by: reader, path: "/agency/jobs"},
+		{name: "job", by: operator, path: prepared},
+		{name: "job.faulty", by: operator, path: prepared + "/start", form: url.Values{"count": {"12"}}, status: http.StatusUnprocessableEntity},
+		{name: "job.two", by: operator, path: proposing},
+		{name: "job.done", by: operator, path: done + "?done=started"},
 		{name: "stuck", by: lead, path: "/ops/stuck"},
 		{name: "people", by: officer, path: "/people"},
 		{name: "people.few", by: officer, path: "/people?agency=" + registries.AgencyA},
@@ -178,6 +188,29 @@ func (g *gallery) journal(t *testing.T, w *backoffice.World) {
 	if err := journal.NewStore(conn).SetPositions(t.Context(), journal.Position{Topic: "checkout.events", Partition: 0, Position: 1284, Goal: 1284}, journal.Position{Topic: "cases.events", Partition: 0, Position: 17, Goal: 17}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// staffJobs makes jobs of Olive: one to start, one that needs a second person, and one that has ended with refusals.
+func staffJobs(t *testing.T, w *backoffice.World) (prepared, proposing, done string) {
+	t.Helper()
+	w.Exec(t, `INSERT INTO deliveries (occurred_on, delivery_id, kind, destination_id, event_id, event, application_id, tenant_id, session_id, livemode, occurred_at, state, attempts, round, last_outcome_at, http_status, body)
+		SELECT '2026-02-28', 'dlv_nxoarniqj5sdkosvqmjkif' || n, 'webhook', $1, 'evt_' || n, 'checkout.failed', $2, $3, 'chs_' || n, true, '2026-02-28T12:00Z', CASE WHEN n <= 150 THEN 'exhausted' ELSE 'needs_operator' END, 4, 0, '2026-02-28T18:00Z', 503, 'body' FROM generate_series(1, 1151) n`,
+		w.Endpoint, registries.AppA, registries.AgencyA)
+	olive := w.Enter(t, "Olive")
+	prepare := func(state string) string {
+		t.Helper()
+		a := olive.Post("/ops/jobs", url.Values{"id": {uuid.NewString()}, "state": {state}})
+		path, _, _ := strings.Cut(a.Header().Get("Location"), "?")
+		if a.Code != http.StatusSeeOther {
+			t.Fatalf("a job is answered %d:\n%s", a.Code, a.Body)
+		}
+		return path
+	}
+	prepared, proposing, done = prepare("exhausted"), prepare("needs_operator"), prepare("exhausted")
+	id := strings.TrimPrefix(done, "/ops/jobs/")
+	w.Exec(t, `UPDATE job_rows SET state = 'refused', code = CASE n WHEN 1 THEN 'delivery.accepted' ELSE 'destination.removed' END, done_at = $2 WHERE job_id = $1 AND n < 4`, id, w.Now())
+	w.Exec(t, `UPDATE jobs SET state = 'done', proposed_at = $2, finished_at = $2, done = total - 3, refused = 3 WHERE id = $1`, id, w.Now())
+	return prepared, proposing, done
 }
 
 // withForms is a page whose forms of passkeys believe that they are at their address, so that they are seen.

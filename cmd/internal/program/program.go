@@ -18,6 +18,7 @@ import (
 	"quittance/cmd/internal/cli/erase"
 	"quittance/cmd/internal/cli/erpcheck"
 	"quittance/cmd/internal/cli/grant"
+	"quittance/cmd/internal/cli/job"
 	"quittance/cmd/internal/cli/journaling"
 	"quittance/cmd/internal/cli/key"
 	"quittance/cmd/internal/cli/link"
@@ -45,7 +46,7 @@ func New(p cli.Program, more ...doctor.Role) cli.Program {
 		{Title: "Roles of the service:", Commands: roleCommands()},
 		{Title: "To set up and operate it:", Commands: []cli.Command{
 			setup.MigrateCommand(), setup.SeedCommand(), config.Command(), doctor.Command(more), session.Command(), key.Command(), partner.Command(), clerk.Command(), staff.Command(), operatorcase.Command(), batch.Command(), decision.Command(), audit.Command(), application.Apps(), application.Origins(), mapping.Command(),
-			account.Accounts(), account.Statements(), period.Periods(), period.Chain(), link.Command(), delivery.Endpoints(), erpcheck.Command(), receipt.Command(), delivery.Deliveries(),
+			account.Accounts(), account.Statements(), period.Periods(), period.Chain(), link.Command(), delivery.Endpoints(), erpcheck.Command(), receipt.Command(), delivery.Deliveries(), job.Command(),
 			replay.Replay(), replay.Rebuild(), journaling.Command(), readmodel.Command(), reporting.Command(), analyst.Command(), erase.Command(), secrets.Command(), row.Command(), acl.Command(), grant.Command(),
 		}},
 	}, p.Groups)

@@ -161,7 +161,7 @@ func operatorDatabases() Databases {
 			may("select delete", "staff_sessions"),
 			may("select update", "citizen_addresses"), may("select update", "message_addresses"),
 			// deliveries and personal data
-			may("insert update", "delivery_recoveries"), may("select", "delivery_recoveries"), may("insert update", "personal_keys"),
+			may("insert update", "delivery_recoveries"), may("select", "delivery_recoveries"), may("select insert update", "jobs"), may("select insert", "job_rows"), may("insert update", "personal_keys"),
 		),
 		Journal: slices.Concat(journalRead, mayInJournal("SELECT", analysts.Views()...), mayInJournal("INSERT", append(slices.Clone(journalTables), "rewrites")...)),
 	}

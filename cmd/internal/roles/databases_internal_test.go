@@ -200,8 +200,17 @@ func TestAttacksOnPostgres(t *testing.T) {
 		`UPDATE statement_originals SET sealed = NULL`:                                                          but("operator"),
 		`SELECT lock_statement_import(gen_random_uuid())`:                                                       but("operator", "office"),
 		`SELECT decide_statement_import(NULL, NULL, '', '', now())`:                                             but("operator", "office"),
-		`DELETE FROM till_movements`:                                                                            all,
-		`UPDATE till_movements SET amount = 0`:                                                                  all,
+		// jobs: whoever asks for one does not say how far it is, and whoever carries it out does not say what it is
+		`UPDATE jobs SET conditions = '{}'`:                              but("operator"),
+		`UPDATE jobs SET done = 0`:                                       but("operator", "schedule"),
+		`INSERT INTO jobs (id, state) VALUES (NULL, 'running')`:          all,
+		`DELETE FROM jobs`:                                               but("schedule"),
+		`INSERT INTO job_rows (job_id, n, subject) VALUES (NULL, 1, '')`: but("operator", "office"),
+		`UPDATE job_rows SET subject = 'x'`:                              all,
+		`UPDATE job_rows SET state = 'waiting'`:                          but("schedule"),
+		`DELETE FROM job_rows`:                                           all,
+		`DELETE FROM till_movements`:                                     all,
+		`UPDATE till_movements SET amount = 0`:                           all,
 		// the clean-up adds nothing
 		`INSERT INTO citizen_sessions DEFAULT VALUES`: but("ingress"),
 		`INSERT INTO clerk_sessions DEFAULT VALUES`:   but("ingress"),
@@ -273,6 +282,40 @@ func TestOwnerHasNoList(t *testing.T) {
 	for _, o := range []Options{{}, {Clock: clock}} {
 		if c := databaseClient(o, ClientMigrate); !c.Owner || len(c.Rows) > 0 || len(c.Journal) > 0 {
 			t.Errorf("the owner has a list of %d rights", len(c.Rows)+len(c.Journal))
+		}
+	}
+}
+
+// A job that has ended does not begin again, and a row that was carried out is not carried out once more, by whoever has the rights of
+// the pages, of commands or of the runner: their states are not signed.
+func TestJobsDoNotGoBack(t *testing.T) {
+	t.Parallel()
+	dsn := granted(t)
+	admin := open(t, dsn)
+	const job = "018f0000-0000-7000-8000-0000000000b1"
+	for _, c := range []struct{ role, is, attack string }{
+		{"schedule", "done", `UPDATE jobs SET state = 'running'`},
+		{"office", "stopped", `UPDATE jobs SET state = 'running'`},
+		{"operator", "refused", `UPDATE jobs SET state = 'running'`},
+		{"schedule", "running", `UPDATE jobs SET state = 'proposed'`},
+		{"office", "proposed", `UPDATE jobs SET state = 'prepared'`},
+		{"operator", "running", `UPDATE jobs SET id = gen_random_uuid()`},
+		{"schedule", "running", `UPDATE job_rows SET state = 'waiting'`},
+		{"schedule", "running", `UPDATE job_rows SET code = 'x'`},
+	} {
+		for _, sql := range []string{
+			`DELETE FROM jobs`,
+			`INSERT INTO jobs (id, kind, conditions, ends_at, total, rows_digest, maker_kind, maker, maker_name, maker_group, maker_origin, made_at, state) VALUES ('` + job + `', 'k', '{}', now(), 1, '', 'person', 'm', 'M', '', '', now(), '` + c.is + `')`,
+			`INSERT INTO job_rows (job_id, n, subject, state) VALUES ('` + job + `', 1, 's', 'done')`,
+		} {
+			if _, err := admin.Exec(t.Context(), sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := open(t, servers.Login(t, dsn, c.role)).Exec(t.Context(), c.attack)
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != "42501" {
+			t.Errorf("%s: %s of one that is %s: %v", c.role, c.attack, c.is, err)
 		}
 	}
 }

@@ -16,6 +16,9 @@ import (
 // DeliveryKinds returns the kinds of deliveries. reg may be nil for operations that need
 // no destinations.
 func DeliveryKinds(reg *registry.Registry) deliveries.Kinds {
+	if reg == nil { // as a value of an interface it would be no nil
+		return deliveries.Kinds{webhook.Registration(nil), cashin.Registration(nil), erp.Registration(nil), notify.Registration()}
+	}
 	return deliveries.Kinds{webhook.Registration(reg), cashin.Registration(reg), erp.Registration(reg), notify.Registration()}
 }
 

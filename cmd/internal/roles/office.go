@@ -26,6 +26,7 @@ import (
 	"quittance/internal/disbursements"
 	"quittance/internal/identity"
 	"quittance/internal/intake"
+	"quittance/internal/jobs"
 	"quittance/internal/journal"
 	"quittance/internal/operation"
 	"quittance/internal/personal"
@@ -83,6 +84,9 @@ func officeDatabases() Databases {
 			// A page inserts a withdrawal that is requested: one that is being carried out needs columns that only commands write.
 			may("select insert(id,import_id,reason,requested_at,requested_by,state) update(actor,decided_at,decided_by,decided_proof,decided_signature,digest,requested_proof,requested_signature,state)", "statement_withdrawals"),
 			may("select insert(id,import_id,reason,requested_at,requested_by) update(approved_at,approved_by,approved_proof,approved_signature,digest,requested_proof,requested_signature)", "statement_original_requests"),
+			// what people ask for in bulk, which the sink schedule carries out
+			may("select insert(agency_id,conditions,ends_at,id,kind,made_at,maker,maker_group,maker_kind,maker_name,maker_origin,rows_digest,state,total) update(decided_at,decided_by,decided_proof,decided_signature,decider,decider_group,finished_at,proposed_at,proposed_proof,proposed_signature,state,stopped_by)", "jobs"),
+			may("select insert(job_id,n,subject)", "job_rows"),
 			// deliveries that are sent again, destinations that are suspended and resumed
 			may("update(lease_until,next_attempt_at,round,state)", "deliveries"), may("insert update", "delivery_destinations")),
 		Journal: append(slices.Clone(journalRead), mayInJournal("SELECT", reportViews...)...),
@@ -256,7 +260,12 @@ func (b *Base) operations(desk *identity.Desk, of officeReads, trail operations.
 	if err != nil {
 		return nil, err
 	}
+	bulk, err := jobs.NewStore(jobs.Config{Pool: b.Pool, Keys: b.Keys, Deliveries: of.sent})
+	if err != nil {
+		return nil, err
+	}
 	return operations.New(operations.Config{
+		Jobs:     bulk,
 		Sessions: of.reader, Deliveries: of.sent, Cases: of.known, Imports: imports, Registry: b.Registry, Signer: b.Keys, Approvals: desk, Waits: waits, Trail: trail,
 		Directory: func(ctx context.Context) (registry.Directory, error) {
 			return registry.ReadDirectory(ctx, b.Pool, b.SimulatorURL, b.Now())

@@ -11,14 +11,17 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 
 	device "quittance/dev/staff"
 	"quittance/disbursement"
 	"quittance/disbursement/digest"
+	"quittance/internal/deliveries"
 	"quittance/internal/disbursements"
 	"quittance/internal/disbursements/lines"
 	"quittance/internal/identity"
 	"quittance/internal/intake"
+	"quittance/internal/jobs"
 	"quittance/internal/personal"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -124,6 +127,7 @@ func TestOfficeWorksWithItsRights(t *testing.T) {
 	readBatches(t, w)
 	changePeople(t, w)
 	decideStatements(t, w, lead, operator)
+	sendAgain(t, w, lead, operator)
 	if a := lead.Post("/sign-out", nil); a.Code != http.StatusSeeOther {
 		t.Errorf("the sign-out: %d", a.Code)
 	}
@@ -281,6 +285,52 @@ func changePeople(t *testing.T, w *backoffice.World) {
 	for _, e := range people {
 		if e.Forged || e.Name == "Dan" && e.State() != identity.StaffStateRevoked || e.Name == "Eric" && !e.InForce() {
 			t.Errorf("%+v", e)
+		}
+	}
+}
+
+// sendAgain has people send deliveries again in bulk, which the sink schedule carries out with its rights.
+func sendAgain(t *testing.T, w *backoffice.World, lead, operator *backoffice.Browser) {
+	t.Helper()
+	w.Exec(t, `INSERT INTO deliveries (occurred_on, delivery_id, kind, destination_id, event_id, event, application_id, tenant_id, session_id, livemode, occurred_at, state, attempts, round, last_outcome_at, http_status, body)
+		SELECT '2026-02-28', 'dlv_' || n, 'webhook', $1, 'evt_' || n, 'checkout.failed', $2, $3, 'chs_' || n, true, '2026-02-28T12:00Z', CASE WHEN n = 1 THEN 'exhausted' ELSE 'needs_operator' END, 4, 0, '2026-02-28T18:00Z', 503, 'body' FROM generate_series(1, 1002) n`,
+		w.Endpoint, registries.AppA, registries.AgencyA)
+	pool, keys := as(t, w.House, "schedule")
+	r, err := jobs.NewRunner(jobs.RunnerConfig{Pool: pool, Keys: keys, Deliveries: deliveries.NewStore(pool, DeliveryKinds(nil)), Service: "schedule", Now: w.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	prepare := func(state string) string {
+		t.Helper()
+		a := operator.Post("/ops/jobs", url.Values{"id": {uuid.NewString()}, "state": {state}})
+		path, _, _ := strings.Cut(a.Header().Get("Location"), "?")
+		if a.Code != http.StatusSeeOther || !strings.HasPrefix(path, "/ops/jobs/") {
+			t.Fatalf("preparing: %d %s", a.Code, a.Body)
+		}
+		return path
+	}
+	one, two := prepare("exhausted"), prepare("needs_operator")
+	if a := operator.Post(one+"/start", nil); a.Code != http.StatusSeeOther {
+		t.Errorf("starting: %d %s", a.Code, a.Body)
+	}
+	if a := operator.Press(t, "Olive", two+"/sign/begin", url.Values{"count": {"1001"}}, two+"/sign"); a.Code != http.StatusOK {
+		t.Errorf("asking: %d %s", a.Code, a.Body)
+	}
+	if a := lead.Press(t, "Paul", two+"/approve/begin", nil, two+"/approve"); a.Code != http.StatusOK {
+		t.Errorf("approving: %d %s", a.Code, a.Body)
+	}
+	if more, err := r.Advance(t.Context()); err != nil || !more {
+		t.Errorf("carrying out: %v, %v", more, err)
+	}
+	if a := lead.Post(two+"/stop", nil); a.Code != http.StatusSeeOther {
+		t.Errorf("stopping: %d %s", a.Code, a.Body)
+	}
+	if err := r.Tidy(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for path, want := range map[string]string{one: "Terminée\u00a0: 1 faits, 0 refusés", two: "Arrêtée", "/ops/jobs": "Olive", "/ops/deliveries": "checkout.failed"} {
+		if a := operator.Get(path); a.Code != http.StatusOK || !strings.Contains(a.Body.String(), want) {
+			t.Errorf("%s: %d, without %q", path, a.Code, want)
 		}
 	}
 }

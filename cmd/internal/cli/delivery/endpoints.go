@@ -130,6 +130,7 @@ var suspensionReasons = map[string]string{
 	deliveries.SuspendedGone:     "because it answered 410 Gone",
 	deliveries.SuspendedFailing:  "after five days in which every call failed",
 	deliveries.SuspendedOperator: "by an operator",
+	deliveries.SuspendedRemoved:  "because it was removed from the registry",
 }
 
 func listEndpoints() cli.Command {

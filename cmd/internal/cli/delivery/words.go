@@ -19,6 +19,7 @@ var words = cli.Words{
 	deliveries.CodeStateUnknown:   cli.Filled("no delivery has this state; the states are: {states}"),
 	deliveries.CodeNotRetryable:   cli.Filled("deliveries that are {state} cannot be retried; those that can are: {states}"),
 	deliveries.CodeSuspended:      cli.Filled("the endpoint is suspended since {at}: nothing is sent to it; `quittance endpoints resume {destination}` sends all that waits"),
+	deliveries.CodeRemoved:        cli.Filled("the endpoint was removed: nothing is sent to it; add it again, then `quittance endpoints resume {destination}`"),
 	deliveries.CodeNeverSuspended: cli.Filled("an ERP is never suspended: every payment must reach it; while it fails, its confirmations wait and are sent again automatically"),
 	deliveries.CodeNoRecovery:     cli.Filled("there is no such recovery"),
 	deliveries.CodeBehind:         cli.Filled("the schedule has not applied all outcomes, so the state of deliveries is not known; check that `quittance sink schedule` runs, then try again"),

@@ -192,7 +192,7 @@ func TestFewWriteWhatDecides(t *testing.T) {
 		"staff_roles": "cases operator", "staff_changes": "cases operator", "staff_passkeys": "cases office(last_used_at) office(sign_count) operator",
 		"sessions": "operator readmodel", "session_events": "operator readmodel", "readmodel_positions": "operator readmodel",
 		"delivery_positions": "schedule", "case_positions": "cases", "cases": "cases office(opened_by) operator",
-		"audit": "cases ingress notify office operator", "tills": "ingress", "registry_revision": "",
+		"audit": "cases ingress notify office operator schedule", "tills": "ingress", "registry_revision": "",
 	}
 	for table, writers := range want {
 		var got []string
