@@ -40,7 +40,7 @@ func matchRole() Role {
 		Databases: Databases{
 			Rows: rows(registryRead, sessionsRead, may("select", "cases", "decisions", "statement_exits", "statement_imports", "statement_withdrawals"),
 				may("select", "case_positions", "cashin_reversals", "deliveries", "delivery_positions", "disbursement_agencies", "disbursement_batches", "disbursement_lines", "disbursement_positions", "disbursement_steps", "erp_confirmations")), // what the night compares
-			Journal: journalRead,
+			Journal: append(slices.Clone(journalRead), mayInJournal("SELECT", "agencies", "reconciliation_days")...), // what a close says of the reports
 		},
 		MemoryLimit: matchMemory, Run: (*Base).match,
 	}

@@ -12,9 +12,11 @@ import (
 
 	"quittance/ingress/oversight"
 	"quittance/internal/clickhouse"
+	"quittance/internal/journal"
 	"quittance/internal/report"
 	"quittance/reconciliation"
 	"quittance/schemas"
+	"quittance/test/registries"
 	"quittance/test/servers"
 	made "quittance/test/topics"
 )
@@ -111,5 +113,31 @@ func TestOfficeReportsWithItsRights(t *testing.T) {
 	}
 	if err := conn.Exec(t.Context(), "SELECT * FROM deliveries LIMIT 1"); err == nil {
 		t.Error("the pages read a view that no report has")
+	}
+}
+
+// A close states what the report of its days says (report.Closing), with the rights of match alone.
+func TestMatchReportsWithItsRights(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	conn, stop := engine(t, dir, rightsOf(databaseClient(Options{}, ClientMigrate), "x"))
+	if err := reconciliation.Migrate(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	conn, stop = engine(t, dir, rightsOf(databaseClient(Options{}, "journal"), "x"))
+	if _, err := journal.NewStore(conn).PutNames(t.Context(), []journal.Name{
+		{Kind: journal.NameAgency, ID: registries.AgencyA, TenantID: registries.AgencyA, Name: "Impôts"}, {Kind: journal.NameSlug, ID: registries.AgencyA, TenantID: registries.AgencyA, Name: "impots"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	conn, stop = engine(t, dir, rightsOf(databaseClient(Options{}, "match"), "x"))
+	defer stop()
+	if err := (&Settings{Program: "quittance"}).CheckJournal(t.Context(), conn, "match"); err != nil {
+		t.Error(err)
+	}
+	if totals, err := (report.Closing{TenantID: registries.AgencyA, Live: true, Account: "mtn", From: time.Now().UTC(), To: time.Now().UTC()}).Totals(t.Context(), conn); err != nil || len(totals) == 0 {
+		t.Errorf("a close states %q of the report, %v", totals, err)
 	}
 }
