@@ -355,8 +355,9 @@ generate: deps $(GENERATORS) ## generate the generated code
 	@$(DEPS)/clients/node/node_modules/.bin/openapi-typescript ingress/ministry/openapi.yaml --output sdk/node/src/schema.d.ts >/dev/null 2>&1
 
 .PHONY: generate/check
-generate/check: deps $(GENERATORS) ## fail if the generated code is not up to date
+generate/check: deps $(GENERATORS) ## fail if the generated code is not up to date, or if a mutant does not fit the code
 	@dev/tools/generate-check $(MAKE) generate
+	@go test -vet=off -run '^TestPatchesApply$$' ./test/mutants
 
 .PHONY: verify
 verify: ## lint, vulncheck, generate/check, test, test/suites and test/budgets: what CI runs

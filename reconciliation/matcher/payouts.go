@@ -34,8 +34,9 @@ type said struct {
 }
 
 // saidBy returns what the findings of a run say of payouts, new ones and old ones: what the processor could not take when it was
-// told first is told again, until the finding ends. Such a finding has one line.
-func (r *run) saidBy(result *match.Result) (out []said) {
+// told first is told again, until the finding ends. Such a finding has one line. Parts that came back are told by the run that finds
+// them alone, because the processor counts each part that it is told.
+func (r *run) saidBy(result *match.Result) (out, parts []said) {
 	for i := range result.Proposals {
 		if p := &result.Proposals[i]; p.Action == match.ActionPaid {
 			out = append(out, said{source: p.Sources[0], line: p.Lines[0], kind: disbursement.WordPaid})
@@ -56,10 +57,14 @@ func (r *run) saidBy(result *match.Result) (out []said) {
 				out = append(out, said{source: id, line: b.Lines[0], kind: disbursement.WordPaid})
 			case b.Action == match.ActionReturned && !e.Refused && e.Amount == -line.Amount:
 				out = append(out, said{source: id, line: b.Lines[0], kind: disbursement.WordReturned})
+			case b.Action == match.ActionReturned && !e.Refused && 0 < line.Amount && line.Amount < -e.Amount:
+				if _, known := r.world.open[b.ID]; !known {
+					parts = append(parts, said{source: id, line: b.Lines[0], kind: disbursement.WordReturned})
+				}
 			}
 		}
 	}
-	return out
+	return out, parts
 }
 
 // words returns the commands that tell the processor of batches what statements say of payouts. They are in the transaction of
@@ -69,12 +74,12 @@ func (r *run) words(ctx context.Context, result *match.Result) ([]*kgo.Record, e
 	if !r.account.Payouts() {
 		return nil, nil
 	}
-	told := r.saidBy(result)
-	absent, err := r.absent(ctx, result, told)
+	told, parts := r.saidBy(result)
+	absent, err := r.absent(ctx, result, slices.Concat(told, parts))
 	if err != nil {
 		return nil, err
 	}
-	all := some(r, slices.Concat(told, absent))
+	all := slices.Concat(parts, some(r, slices.Concat(told, absent)))
 	protocol := commands.DisbursementProtocol(r.cfg.Codec, r.cfg.Topology)
 	var out []*kgo.Record
 	for _, s := range all {
@@ -124,7 +129,9 @@ func (r *run) wordOf(ctx context.Context, s said) (*disbursement.Word, string, e
 	}
 	amount := a.money.Gross
 	if s.kind == disbursement.WordReturned {
-		amount = -amount
+		if amount = -amount; 0 < l.Amount && l.Amount < amount {
+			amount = l.Amount
+		}
 	}
 	named := l.PaymentRef == a.money.PaymentRef || l.OperatorRef != "" && l.OperatorRef == a.money.OperatorRef
 	if !statement.Kind(l.Kind).Pays() || l.Amount != amount || l.Currency != a.money.Currency || !named {

@@ -579,6 +579,48 @@ type Fee struct {
 	Step     int64
 }
 
+type Job struct {
+	ID                string
+	Kind              string
+	AgencyID          *string
+	Conditions        string
+	EndsAt            time.Time
+	Total             int64
+	RowsDigest        []byte
+	MakerKind         string
+	Maker             string
+	MakerName         string
+	MakerGroup        string
+	MakerOrigin       string
+	MadeAt            time.Time
+	State             string
+	ProposedAt        *time.Time
+	ProposedSignature []byte
+	ProposedProof     *string
+	DecidedBy         *string
+	Decider           string
+	DeciderGroup      string
+	DecidedAt         *time.Time
+	DecidedSignature  []byte
+	DecidedProof      *string
+	Done              int64
+	Refused           int64
+	StoppedBy         string
+	Code              string
+	Args              []byte
+	FinishedAt        *time.Time
+}
+
+type JobRow struct {
+	JobID   string
+	N       int64
+	Subject string
+	State   string
+	Code    string
+	Args    []byte
+	DoneAt  *time.Time
+}
+
 type KnownBrowser struct {
 	Key       []byte
 	Address   []byte
