@@ -8,11 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"quittance/checkout"
 	"quittance/ingress/staff"
 	"quittance/internal/deliveries"
 	"quittance/internal/identity"
-	"quittance/internal/operation"
 )
 
 // endpointsView is the list of destinations.
@@ -114,8 +115,11 @@ type endpointView struct {
 	Recover    *againForm // nil if the person may not
 }
 
-// action is a form with one button, and the command that does the same.
-type action struct{ URL, Label, Command, State, Class string }
+// action is a form with one button, and the command that does the same. Hidden are further fields of the form.
+type action struct {
+	URL, Label, Command, Class string
+	Hidden                     map[string]string
+}
 
 // target returns the destination that the address names; false after an answer.
 func (v *visit) target() (e target, s deliveries.DestinationStatus, ok bool) {
@@ -177,11 +181,6 @@ func (v *visit) writeEndpoint(status int, refused string) {
 	if s.SuspendedAt.IsZero() {
 		out.Recover = v.recovers(e.Entry)
 	}
-	for _, state := range []string{deliveries.StateExhausted, deliveries.StateNeedsOperator} {
-		if retryable(s, state) > retryAtMost {
-			out.Command = command("quittance deliveries retry", "endpoint", e.Name, "state", state)
-		}
-	}
 	v.Write(status, "endpoint", out)
 }
 
@@ -210,10 +209,14 @@ func (v *visit) actions(e target, s deliveries.DestinationStatus) (out []action)
 	suspended := !s.SuspendedAt.IsZero()
 	if !suspended {
 		for _, state := range []string{deliveries.StateNeedsOperator, deliveries.StateExhausted} {
-			if n := retryable(s, state); n > 0 && n <= retryAtMost {
+			n := s.NeedsOperator
+			if state == deliveries.StateExhausted {
+				n = s.Exhausted
+			}
+			if n > 0 && v.Acting.May(identity.MayRetry, "") == nil {
 				out = append(out, action{
-					URL: v.URL(path + "/retry"), Label: fmt.Sprintf(w.RetryAll, n, said(v.w.DeliveryStates, state)), State: state,
-					Command: command("quittance deliveries retry", "endpoint", e.Name, "state", state),
+					URL: v.URL("ops/jobs"), Label: fmt.Sprintf(w.RetryAll, n, said(v.w.DeliveryStates, state)), Command: command("quittance jobs start", "endpoint", e.Name, "state", state),
+					Hidden: map[string]string{fieldJob: uuid.Must(uuid.NewV7()).String(), byKind: string(e.Kind), byEndpoint: e.ID, byState: state},
 				})
 			}
 		}
@@ -227,28 +230,13 @@ func (v *visit) actions(e target, s deliveries.DestinationStatus) (out []action)
 	return out
 }
 
-// retryAtMost is the largest number of deliveries that a page sends again. More are for a command, which goes on after
-// an interruption.
-const retryAtMost = 1000
-
-// retryable returns how many deliveries of a destination are in a state from which they are sent again.
-func retryable(s deliveries.DestinationStatus, state string) int64 {
-	switch state {
-	case deliveries.StateNeedsOperator:
-		return s.NeedsOperator
-	case deliveries.StateExhausted:
-		return s.Exhausted
-	}
-	return 0
-}
-
 // acted does something with a destination, and leads back to its page.
-func (v *visit) acted(done string, do func(e target, s deliveries.DestinationStatus) error) {
-	e, s, ok := v.target()
+func (v *visit) acted(done string, do func(e target) error) {
+	e, _, ok := v.target()
 	if !ok {
 		return
 	}
-	if err := do(e, s); err != nil {
+	if err := do(e); err != nil {
 		v.refusedOr(err, "acting on an endpoint", v.writeEndpoint)
 		return
 	}
@@ -257,7 +245,7 @@ func (v *visit) acted(done string, do func(e target, s deliveries.DestinationSta
 
 // suspend is POST /ops/endpoints/{kind}/{destination}/suspend.
 func (v *visit) suspend() {
-	v.acted("suspended", func(e target, _ deliveries.DestinationStatus) error {
+	v.acted("suspended", func(e target) error {
 		_, _, err := v.o.cfg.Deliveries.Suspend(v.Context(), v.Acting.Actor, e.Kind, e.ID, v.Now)
 		return err
 	})
@@ -265,20 +253,8 @@ func (v *visit) suspend() {
 
 // resume is POST /ops/endpoints/{kind}/{destination}/resume.
 func (v *visit) resume() {
-	v.acted("resumed", func(e target, _ deliveries.DestinationStatus) error {
+	v.acted("resumed", func(e target) error {
 		_, _, err := v.o.cfg.Deliveries.Resume(v.Context(), v.Acting.Actor, e.Kind, e.ID, v.Now, nil)
-		return err
-	})
-}
-
-// retryAll is POST /ops/endpoints/{kind}/{destination}/retry.
-func (v *visit) retryAll() {
-	v.acted("retried", func(e target, s deliveries.DestinationStatus) error {
-		state := v.Form.Get("state")
-		if n := retryable(s, state); n > retryAtMost {
-			return operation.Refuse(deliveries.CodeTooMany, "state", operation.Args{"n": n, "most": retryAtMost, "destination": quoted(e.Name), "state": state})
-		}
-		_, err := v.o.cfg.Deliveries.RetryAll(v.Context(), v.Acting.Actor, e.Kind, e.ID, state, v.Now, func(int, int) {})
 		return err
 	})
 }

@@ -51,7 +51,6 @@ var may = map[string]struct {
 	"POST /ops/cases/{case}/reject":                          {roles: actors},
 	"POST /ops/endpoints/{kind}/{destination}/suspend":       {roles: actors},
 	"POST /ops/endpoints/{kind}/{destination}/resume":        {roles: actors},
-	"POST /ops/endpoints/{kind}/{destination}/retry":         {roles: actors},
 	"POST /ops/cases/{case}/approve/begin":                   {roles: actors, notFound: http.StatusConflict}, // it names no proposal
 	"POST /ops/cases/{case}/approve/{number:[0-9]{1,4}}":     {roles: actors, notFound: http.StatusConflict}, // no passkey has signed
 

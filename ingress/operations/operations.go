@@ -109,7 +109,6 @@ func (o *Operations) Part() staff.Part {
 		see("stuck", (*visit).stuck),
 		act("endpoints/{kind}/{destination}/suspend", identity.MayManageEndpoints, (*visit).suspend),
 		act("endpoints/{kind}/{destination}/resume", identity.MayManageEndpoints, (*visit).resume),
-		act("endpoints/{kind}/{destination}/retry", identity.MayManageEndpoints, (*visit).retryAll),
 	)
 	return part
 }

@@ -262,20 +262,25 @@ func TestWork(t *testing.T) {
 	backoffice.Lacks(t, own, "/ops/") // an agency's people have no page of operations
 }
 
-// A destination is suspended, resumed and retried by the nouns of the commands, and each step is recorded.
+// A destination is suspended and resumed by the nouns of the commands, and each step is recorded. What it has not accepted is sent
+// again by a job.
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
 	w, b := operator(t)
 	path := "/ops/endpoints/webhook/" + w.Endpoint
 	backoffice.Want(t, b.Get("/ops/endpoints"), http.StatusOK, "http://127.0.0.1:8081/inbox/guichet", "En échec depuis", "quittance endpoints list", path+"?lang=fr")
 	page := b.Get(path)
-	backoffice.Want(t, page, http.StatusOK, "Envoyer de nouveau (1, À reprendre)", "Suspendre", "quittance deliveries retry --endpoint "+w.Endpoint+" --state needs_operator", "/ops/payments/"+sessions.Place(w.Paid.ID))
+	backoffice.Want(t, page, http.StatusOK, "Envoyer de nouveau (1, À reprendre)", "Suspendre", "quittance jobs start --endpoint "+w.Endpoint+" --state needs_operator", "/ops/payments/"+sessions.Place(w.Paid.ID))
 	backoffice.Lacks(t, page, "whsec_", "chs_")
-	leads(t, b.Post(path+"/retry", url.Values{"state": {"needs_operator"}}), path+"?done=retried&lang=fr")
+	prepared := b.Post("/ops/jobs", form(t, page.Body.String(), "/ops/jobs"))
+	if to := prepared.Header().Get("Location"); prepared.Code != http.StatusSeeOther || !strings.HasPrefix(to, "/ops/jobs/") {
+		t.Fatalf("sending again is answered %d to %s:\n%s", prepared.Code, to, prepared.Body)
+	} else {
+		backoffice.Want(t, b.Get(to), http.StatusOK, "À reprendre", "http://127.0.0.1:8081/inbox/guichet")
+	}
 	leads(t, b.Post(path+"/suspend", nil), path+"?done=suspended&lang=fr")
 	backoffice.Want(t, b.Get(path), http.StatusOK, "Suspendue depuis le", "par un agent", "Rétablir")
-	backoffice.Want(t, b.Post(path+"/retry", url.Values{"state": {"needs_operator"}}), http.StatusConflict, "La destination est suspendue")
-	backoffice.Want(t, b.Post(path+"/retry", url.Values{"state": {"delivered"}}), http.StatusConflict, "ne peut pas être repris")
+	backoffice.Lacks(t, b.Get(path), "Envoyer de nouveau (")
 	leads(t, b.Post(path+"/resume", nil), path+"?done=resumed&lang=fr")
 	erp := "/ops/endpoints/erp/018f0000-0000-7000-8000-000000000001%2Ftest"
 	if a := b.Get("/ops/endpoints"); strings.Contains(a.Body.String(), erp) {
@@ -293,7 +298,7 @@ func TestEndpoints(t *testing.T) {
 		}
 		actions = append(actions, action)
 	}
-	if got := strings.Join(actions, " "); got != "destination.resume destination.retry destination.retry destination.suspend" && got != "destination.resume destination.retry destination.suspend" {
+	if got := strings.Join(actions, " "); got != "destination.resume destination.suspend" {
 		t.Errorf("recorded: %s", got)
 	}
 }
@@ -321,27 +326,6 @@ func show(t *testing.T, w *backoffice.World, id string) cases.Detail {
 func sum(minor int64) string {
 	c, _ := money.Lookup(money.Default)
 	return c.Format(money.French, minor)
-}
-
-// More than a thousand deliveries were refused with the words of another refusal, that a delivery in this state cannot
-// be sent again. The page says how many there are, and which command sends them.
-func TestTooManyDeliveriesForAPage(t *testing.T) {
-	t.Parallel()
-	w, b := operator(t)
-	w.Exec(t, `INSERT INTO deliveries (occurred_on, delivery_id, kind, destination_id, event_id, event, application_id, tenant_id, session_id, livemode, occurred_at, state, attempts, round, last_outcome_at, http_status, body)
-		SELECT occurred_on, 'dlv_' || n, kind, destination_id, 'evt_' || n, event, application_id, tenant_id, session_id, livemode, occurred_at, state, attempts, round, last_outcome_at, http_status, body
-		FROM deliveries, generate_series(1, 1000) n WHERE delivery_id = $1`, w.Parked)
-	path := "/ops/endpoints/webhook/" + w.Endpoint
-	page := b.Get(path)
-	backoffice.Want(t, page, http.StatusOK, "quittance deliveries retry --endpoint "+w.Endpoint+" --state needs_operator")
-	backoffice.Lacks(t, page, "Envoyer de nouveau (")
-	retry := url.Values{"state": {"needs_operator"}}
-	refused := b.Post(path+"/retry", retry)
-	backoffice.Want(t, refused, http.StatusConflict, "1001 envois à reprendre", "une page en envoie 1000 au plus", "quittance deliveries retry --endpoint "+w.Endpoint+" --state needs_operator.")
-	backoffice.Lacks(t, refused, "Un envoi dans cet état ne peut pas être repris")
-	backoffice.Want(t, b.Post(path+"/retry?lang=en", retry), http.StatusConflict, "1001 deliveries would be sent again")
-	w.Exec(t, `DELETE FROM deliveries WHERE delivery_id = 'dlv_1'`)
-	leads(t, b.Post(path+"/retry", retry), path+"?done=retried&lang=fr")
 }
 
 // The case about an ERP that refuses our credentials says so in words, and how many confirmations wait for it.

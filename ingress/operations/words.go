@@ -200,7 +200,7 @@ var french = words{
 		Suspend: "Suspendre", Newest: "Derniers envois", NoDeliveries: "Aucun envoi des 60 derniers jours.", Occurred: "Date de l’événement",
 		Event: "Événement", Calls: "Appels", LastAnswer: "Dernière réponse", Actions: "Actions",
 		Reasons: map[string]string{"gone": "elle a répondu 410", "failing": "sans succès depuis cinq jours", "operator": "par un agent", "removed": "retirée du registre"},
-		Done:    map[string]string{"suspended": "La destination est suspendue.", "resumed": "La destination est rétablie\u00a0: ce qui attend part dans un instant.", "retried": "Les envois partent de nouveau dans un instant."},
+		Done:    map[string]string{"suspended": "La destination est suspendue.", "resumed": "La destination est rétablie\u00a0: ce qui attend part dans un instant."},
 	},
 	Stuck: stuckWords{
 		Title: "En souffrance", Intro: "Ce qui n’avance plus sans une personne.", Undecided: "Paiements sans réponse définitive de l’opérateur depuis plus de 24 heures",
@@ -373,7 +373,7 @@ var english = words{
 		AndNeeds: ", and %d need a person", RetryAll: "Send again (%d, %s)", Resume: "Resume", Suspend: "Suspend", Newest: "Newest deliveries",
 		NoDeliveries: "No deliveries of the last 60 days.", Occurred: "Time of the event", Event: "Event", Calls: "Calls", LastAnswer: "Last answer",
 		Actions: "Actions", Reasons: map[string]string{"gone": "it answered 410", "failing": "no success in five days", "operator": "by a person", "removed": "removed from the registry"},
-		Done: map[string]string{"suspended": "The endpoint is suspended.", "resumed": "The endpoint is resumed: what waits is sent in a moment.", "retried": "The deliveries are sent again in a moment."},
+		Done: map[string]string{"suspended": "The endpoint is suspended.", "resumed": "The endpoint is resumed: what waits is sent in a moment."},
 	},
 	Stuck: stuckWords{
 		Title: "Stuck", Intro: "What does not go on without a person.", Undecided: "Payments that are undecided for more than 24 hours",

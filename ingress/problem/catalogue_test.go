@@ -92,7 +92,7 @@ func TestCodesInUseAreInTheCatalogue(t *testing.T) {
 	t.Parallel()
 	used := 0
 	err := filepath.WalkDir("..", func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || path == "../oversight/actions.go" { // names of audit actions
 			return err
 		}
 		text, err := os.ReadFile(path)

@@ -22,7 +22,6 @@ const (
 	CodeBodyGone       = "delivery.body_gone"          // the bytes to send are no longer kept
 	CodeStateUnknown   = "delivery.state_unknown"      // no such state (states)
 	CodeNotRetryable   = "delivery.not_retryable"      // deliveries in this state cannot be retried (state, states)
-	CodeTooMany        = "delivery.too_many"           // more deliveries than a page sends again at once (n, most, destination, state)
 	CodeSuspended      = "destination.suspended"       // nothing is sent to it (kind, destination, at)
 	CodeRemoved        = "destination.removed"         // it is configured no more (kind, destination)
 	CodeNeverSuspended = "destination.never_suspended" // this kind is never suspended (kind)
