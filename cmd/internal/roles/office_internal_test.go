@@ -85,7 +85,6 @@ func TestOfficeWorksWithItsRights(t *testing.T) {
 		{record + "/deliveries/" + w.Parked + "/retry", nil},
 		{endpoint + "/suspend", nil},
 		{endpoint + "/resume", nil},
-		{endpoint + "/retry", url.Values{"state": {"waiting"}}},
 		{"/sessions/end", nil},
 	} {
 		if a := operator.Post(form.path, form.fields); a.Code != http.StatusSeeOther {
