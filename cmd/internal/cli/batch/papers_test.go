@@ -154,7 +154,7 @@ func TestPapersOfABatch(t *testing.T) {
 	says(t, certificate(0, "done.pdf", "--lang", "en"), "it is done")
 	text, claims = paperOf(d, at("done.pdf"))
 	says(t, text, "Released by cleo", "Done", "Paid, 1 line FCFA 1,500", "Refused, 1 line FCFA 2,500", "Returned, 1 line FCFA 3,500")
-	for _, payee := range []string{"Ngoma", "Mabiala", "Okemba", "0001"} {
+	for _, payee := range []string{"Ngoma", "Mabiala", "Okemba", "600 00 01", "66000001", "•••• 0001"} { // a digest may have 0001
 		if strings.Contains(text, payee) {
 			t.Errorf("the certificate names %s", payee)
 		}
