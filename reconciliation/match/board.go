@@ -329,8 +329,10 @@ func (b *board) oddPayout(s, t int32) (BreakKind, string, Action) {
 		return BreakReversedLine, "money of a payout came back that no statement has", ActionExplain
 	case source.amount < 0 && line.amount == -source.amount && source.currency == line.currency:
 		return BreakReversedLine, "the money of a payout came back", ActionReturned
+	case source.amount < 0 && line.amount > 0 && line.amount < -source.amount && source.currency == line.currency:
+		return BreakReversedLine, "a part of the money of a payout came back", ActionReturned
 	case source.amount < 0 && line.amount > 0:
-		return BreakReversedLine, "a part of the money of a payout came back", ActionExplain
+		return BreakReversedLine, "more than a payout came back, or in another currency", ActionExplain
 	case source.refused && b.fits(s, t):
 		return BreakUnmatchedLine, "the statement has a payout that its operator refused", ActionPaid
 	}

@@ -102,7 +102,8 @@ func TestActionsOfPayouts(t *testing.T) {
 	}{
 		"paid though it was refused": {refused, -5000, match.ActionPaid},
 		"came back":                  {e, 5000, match.ActionReturned},
-		"a part came back":           {e, 4999, match.ActionExplain},
+		"a part came back":           {e, 4999, match.ActionReturned},
+		"more came back":             {e, 5001, match.ActionExplain},
 		"another amount":             {e, -4999, match.ActionExplain},
 	} {
 		lines := line(test.amount)
