@@ -23,17 +23,11 @@ const (
 // pageSize is how many batches or lines a page has.
 const pageSize = 50
 
-// choice is an option of a select.
-type choice struct {
-	Value, Label string
-	Chosen       bool
-}
-
 // listView is the list of batches.
 type listView struct {
 	view
 	Grid                                staff.Grid
-	Modes, Statuses, Holds              []choice
+	Modes, Statuses, Holds              []staff.Choice
 	Ref                                 string
 	Empty, NextURL, FirstURL, PeopleURL string
 	ImportURL, ImportText               string // for those who prepare batches
@@ -55,12 +49,12 @@ func (v *visit) list() {
 	}
 	out := &listView{view: v.page(w.Title, rootBatches, conditions...), Ref: q.BatchRef, Filtered: len(conditions) > 2}
 	out.Test, out.Tagged, out.Command = !q.Live, true, "quittance batches list"
-	out.Modes = []choice{{modeLive, w.Live, q.Live}, {modeTest, w.Test, !q.Live}}
-	out.Statuses = []choice{{"", w.AnyStatus, q.Status == ""}}
+	out.Modes = []staff.Choice{{Value: modeLive, Label: w.Live, Chosen: q.Live}, {Value: modeTest, Label: w.Test, Chosen: !q.Live}}
+	out.Statuses = []staff.Choice{{Label: w.AnyStatus, Chosen: q.Status == ""}}
 	for _, s := range disbursement.Statuses() {
-		out.Statuses = append(out.Statuses, choice{string(s), w.Statuses[string(s)], s == q.Status})
+		out.Statuses = append(out.Statuses, staff.Choice{Value: string(s), Label: w.Statuses[string(s)], Chosen: s == q.Status})
 	}
-	out.Holds = []choice{{"", w.HeldOrNot, !q.Held}, {"1", w.OnlyHeld, q.Held}}
+	out.Holds = []staff.Choice{{Label: w.HeldOrNot, Chosen: !q.Held}, {Value: "1", Label: w.OnlyHeld, Chosen: q.Held}}
 	out.FirstURL, out.PeopleURL = v.URL(rootBatches, conditions...), v.URL(rootPeople, fieldMode, disbursement.Mode(q.Live))
 	if v.may(identity.MayPrepareBatches) {
 		out.ImportURL, out.ImportText = v.URL(rootImport, fieldMode, disbursement.Mode(q.Live)), importTexts.In(v.Lang).Title

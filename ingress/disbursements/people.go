@@ -108,7 +108,7 @@ func (k known) person(agency, host, id string, now time.Time) (e identity.StaffE
 // peopleView is the page of people and policy.
 type peopleView struct {
 	view
-	Modes          []choice
+	Modes          []staff.Choice
 	Roster         staff.Grid
 	RosterEmpty    string
 	Policies       []policyPart
@@ -117,7 +117,7 @@ type peopleView struct {
 	PeopleText     string
 	PolicyForm     *staff.Press
 	PolicyText     string
-	Revocable      []choice
+	Revocable      []staff.Choice
 	RevokeURL      string
 	NotAble        string
 	LiveMode, Able bool
@@ -155,7 +155,7 @@ func (v *visit) writePeople(status int, live bool, fault string) {
 	if fault != "" {
 		out.Fault("", fault, "")
 	}
-	out.Modes = []choice{{modeLive, w.Live, live}, {modeTest, w.Test, !live}}
+	out.Modes = []staff.Choice{{Value: modeLive, Label: w.Live, Chosen: live}, {Value: modeTest, Label: w.Test, Chosen: !live}}
 	v.roster(out, k)
 	out.Policies = v.policies(k)
 	if err := v.waiting(out, k, live); err != nil {
@@ -370,7 +370,7 @@ func (v *visit) proposals(out *peopleView, k known, live bool) {
 	for _, p := range k.roster.People {
 		if p.RevokedAt.IsZero() {
 			members = append(members, staff.Option{Value: p.ID, Label: k.name(p.ID, p.ID)})
-			out.Revocable = append(out.Revocable, choice{Value: p.ID, Label: k.name(p.ID, p.ID)})
+			out.Revocable = append(out.Revocable, staff.Choice{Value: p.ID, Label: k.name(p.ID, p.ID)})
 		}
 	}
 	out.RevokeURL = v.URL(rootPeople + "/revoke")

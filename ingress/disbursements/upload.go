@@ -56,7 +56,7 @@ type Importer interface {
 type importView struct {
 	view
 	T              *importWords
-	Modes          []choice
+	Modes          []staff.Choice
 	URL            string
 	Templates      []staff.Fact
 	FileFaults     staff.Grid
@@ -74,7 +74,7 @@ func (v *visit) writeImport(status int, typed url.Values, file *lines.File, fiel
 	out.BackURL, out.BackText, out.Test = v.URL(rootBatches, fieldMode, disbursement.Mode(!test)), v.w.Title, test
 	out.Tagged, out.Command = fault == "", "quittance batches import FILE"
 	out.URL = v.URL(rootImport)
-	out.Modes = []choice{{modeLive, v.w.Live, !test}, {modeTest, v.w.Test, test}}
+	out.Modes = []staff.Choice{{Value: modeLive, Label: v.w.Live, Chosen: !test}, {Value: modeTest, Label: v.w.Test, Chosen: test}}
 	for _, name := range []string{byRef, fieldDate, fieldCurrency} {
 		if value := typed.Get(name); value != "" {
 			out.Typed[name] = value

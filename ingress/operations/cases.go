@@ -29,7 +29,7 @@ var caseConditions = []string{byKind, byState, byMode, byAgency}
 type casesView struct {
 	view
 	Grid                           staff.Grid
-	Kinds, States, Modes, Agencies []choice
+	Kinds, States, Modes, Agencies []staff.Choice
 	Empty, NextURL, FirstURL       string
 	ListPath                       string // of the form with the conditions
 	Filtered                       bool
@@ -41,7 +41,7 @@ func (v *visit) cases() {
 	w := v.w.Cases
 	out := &casesView{view: v.page(w.Title, v.root()+"cases", chosen.query(caseConditions)...), Filtered: len(chosen) > 0, ListPath: "/" + v.root() + "cases"}
 	out.Test = chosen[byMode] == testMode
-	out.Command = command("quittance cases list", "kind", chosen[byKind], "state", chosen[byState], "mode", chosen[byMode], "agency", v.slug(chosen[byAgency]))
+	out.Command = staff.Command("quittance cases list", "kind", chosen[byKind], "state", chosen[byState], "mode", chosen[byMode], "agency", v.slug(chosen[byAgency]))
 	out.Kinds = choices(w.AnyKind, chosen[byKind], v.w.Kinds, cases.Catalog().Kinds...)
 	out.States = choices(w.AnyState, chosen[byState], v.w.CaseStates, cases.States()...)
 	out.Modes = choices(v.w.BothModes, chosen[byMode], map[string]string{liveMode: v.w.Live, testMode: v.w.Test}, liveMode, testMode)

@@ -26,7 +26,7 @@ type deliveriesView struct {
 	view
 	Grid                     staff.Grid
 	Chosen                   fields
-	Kinds, States, Agencies  []choice
+	Kinds, States, Agencies  []staff.Choice
 	Empty, NextURL, FirstURL string
 	ListPath                 string // of the form with the conditions
 	Filtered                 bool
@@ -109,7 +109,7 @@ func (v *visit) deliveryCommand(text string, chosen fields, f deliveries.Filter)
 		}
 		return t.UTC().Format(time.RFC3339)
 	}
-	return command(text, "kind", chosen[byKind], "state", chosen[byState], "agency", v.slug(f.TenantID), "endpoint", chosen[byEndpoint], "since", at(f.Since), "until", at(f.Until))
+	return staff.Command(text, "kind", chosen[byKind], "state", chosen[byState], "agency", v.slug(f.TenantID), "endpoint", chosen[byEndpoint], "since", at(f.Since), "until", at(f.Until))
 }
 
 // named returns the kind and the id of the destination that somebody has typed. An unknown one has no deliveries.

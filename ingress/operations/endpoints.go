@@ -154,7 +154,7 @@ func (v *visit) writeEndpoint(status int, refused string) {
 	w := v.w.Endpoints
 	out := &endpointView{view: v.page(fmt.Sprintf(w.One, e.Name), "ops/endpoints/"+string(e.Kind)+"/"+url.PathEscape(e.ID))}
 	out.BackURL, out.BackText = v.URL("ops/endpoints"), w.Title
-	out.Command, out.Tagged = "quittance endpoints show "+quoted(e.Name), refused == ""
+	out.Command, out.Tagged = "quittance endpoints show "+staff.Argument(e.Name), refused == ""
 	if n := v.Query("done"); n != "" {
 		out.Notice = said(w.Done, n)
 	}
@@ -215,17 +215,17 @@ func (v *visit) actions(e target, s deliveries.DestinationStatus) (out []action)
 			}
 			if n > 0 && v.Acting.May(identity.MayRetry, "") == nil {
 				out = append(out, action{
-					URL: v.URL("ops/jobs"), Label: fmt.Sprintf(w.RetryAll, n, said(v.w.DeliveryStates, state)), Command: command("quittance jobs start", "endpoint", e.Name, "state", state),
+					URL: v.URL("ops/jobs"), Label: fmt.Sprintf(w.RetryAll, n, said(v.w.DeliveryStates, state)), Command: staff.Command("quittance jobs start", "endpoint", e.Name, "state", state),
 					Hidden: map[string]string{fieldJob: uuid.Must(uuid.NewV7()).String(), byKind: string(e.Kind), byEndpoint: e.ID, byState: state},
 				})
 			}
 		}
 	}
 	if suspended || !s.HoldUntil.IsZero() || !s.RefusedSince.IsZero() {
-		out = append(out, action{URL: v.URL(path + "/resume"), Label: w.Resume, Command: "quittance endpoints resume " + quoted(e.Name)})
+		out = append(out, action{URL: v.URL(path + "/resume"), Label: w.Resume, Command: "quittance endpoints resume " + staff.Argument(e.Name)})
 	}
 	if !suspended && err == nil && reg.Suspends {
-		out = append(out, action{URL: v.URL(path + "/suspend"), Label: w.Suspend, Command: "quittance endpoints suspend " + quoted(e.Name), Class: "bad"})
+		out = append(out, action{URL: v.URL(path + "/suspend"), Label: w.Suspend, Command: "quittance endpoints suspend " + staff.Argument(e.Name), Class: "bad"})
 	}
 	return out
 }

@@ -49,7 +49,7 @@ func (o *Operations) importRoutes(root string) []staff.Route {
 type importsView struct {
 	view
 	Grid                     staff.Grid
-	States, Agencies         []choice
+	States, Agencies         []staff.Choice
 	Chosen                   fields
 	Empty, NextURL, FirstURL string
 	ListPath                 string // of the form with the conditions
@@ -61,7 +61,7 @@ func (v *visit) imports() {
 	chosen := v.conditions(importConditions...)
 	w, path := v.w.Imports, v.root()+"imports"
 	out := &importsView{view: v.page(w.Title, path, chosen.query(importConditions)...), Chosen: chosen, Filtered: len(chosen) > 0, ListPath: "/" + path}
-	out.Command = command("quittance statements list", "agency", v.slug(chosen[byAgency]))
+	out.Command = staff.Command("quittance statements list", "agency", v.slug(chosen[byAgency]))
 	out.States = choices(w.AnyState, chosen[byState], w.States, intake.ImportStates()...)
 	out.Agencies = v.agencies(chosen[byAgency])
 	out.FirstURL = v.URL(path, chosen.query(importConditions)...)
@@ -325,7 +325,7 @@ func (v *visit) commandOf(d intake.Detail, r intake.Asked) string {
 	if r.Dismissal {
 		return "quittance audit list --subject " + d.ID
 	}
-	return command("quittance statements "+of[r.Kind]+" list", "agency", v.slug(d.AgencyID))
+	return staff.Command("quittance statements "+of[r.Kind]+" list", "agency", v.slug(d.AgencyID))
 }
 
 // importActs are the forms with which the person may begin something.

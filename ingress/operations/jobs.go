@@ -57,7 +57,7 @@ type jobsView struct {
 func (v *visit) jobs() {
 	w, path := v.w.Jobs, v.root()+"jobs"
 	out := &jobsView{view: v.page(w.Title, path), FirstURL: v.URL(path)}
-	out.Command, out.Tagged = command("quittance jobs list", "agency", v.slug(v.Acting.Person.AgencyID)), true
+	out.Command, out.Tagged = staff.Command("quittance jobs list", "agency", v.slug(v.Acting.Person.AgencyID)), true
 	list, next, err := v.o.cfg.Jobs.List(v.Context(), v.Acting.Person.AgencyID, v.Acting.Person.ID, v.Query(byAfter), pageSize)
 	if err != nil {
 		v.Failed("listing jobs", err)
@@ -409,5 +409,5 @@ func (v *visit) recovers(e deliveries.Entry) *againForm {
 	if v.Acting.May(identity.MayRetry, "") != nil {
 		return nil
 	}
-	return &againForm{URL: v.URL("ops/jobs"), ID: uuid.Must(uuid.NewV7()).String(), Hidden: map[string]string{byKind: string(e.Kind), byEndpoint: e.ID}, Command: command("quittance jobs start", "endpoint", e.Name)}
+	return &againForm{URL: v.URL("ops/jobs"), ID: uuid.Must(uuid.NewV7()).String(), Hidden: map[string]string{byKind: string(e.Kind), byEndpoint: e.ID}, Command: staff.Command("quittance jobs start", "endpoint", e.Name)}
 }

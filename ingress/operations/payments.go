@@ -47,7 +47,7 @@ type paymentsView struct {
 	view
 	Grid                              staff.Grid
 	Chosen                            fields
-	Modes, Statuses, Offers, Agencies []choice
+	Modes, Statuses, Offers, Agencies []staff.Choice
 	Count, Looked, Empty              string
 	NextURL, FirstURL                 string
 	ListPath                          string // of the form with the conditions
@@ -61,8 +61,8 @@ func (v *visit) payments() {
 	w := v.w.Payments
 	out := &paymentsView{view: v.page(w.Title, v.root()+"payments", chosen.query(paymentConditions)...), Chosen: chosen, ListPath: "/" + v.root() + "payments"}
 	out.Test = !live
-	out.Command = command("quittance sessions list", "order", chosen[byOrder], "status", chosen[byStatus], "agency", v.slug(chosen[byAgency]), "day", chosen[byDay], "mode", modeOf(live))
-	out.Modes = []choice{{liveMode, v.w.Live, live}, {testMode, v.w.Test, !live}}
+	out.Command = staff.Command("quittance sessions list", "order", chosen[byOrder], "status", chosen[byStatus], "agency", v.slug(chosen[byAgency]), "day", chosen[byDay], "mode", modeOf(live))
+	out.Modes = []staff.Choice{{Value: liveMode, Label: v.w.Live, Chosen: live}, {Value: testMode, Label: v.w.Test, Chosen: !live}}
 	out.Statuses = choices(w.AnyStatus, chosen[byStatus], v.w.Statuses, checkout.Statuses()...)
 	var offers []string
 	for _, o := range checkout.Offers {
@@ -235,7 +235,7 @@ func (v *visit) showPayment(status int, refused string) {
 	}
 	out.BackURL, out.BackText = v.URL(v.root()+"payments", byMode, modeOf(found.Live)), v.w.Payments.Title
 	out.Test, out.Tagged = !found.Live, refused == ""
-	out.Command = "quittance sessions find " + quoted(found.PaymentRef)
+	out.Command = "quittance sessions find " + staff.Argument(found.PaymentRef)
 	if v.Query("done") != "" {
 		out.Notice = w.Retried
 	}

@@ -151,7 +151,7 @@ func (v *visit) showFound(term string) {
 	}
 	out := &searchView{view: v.page(w.Title, v.root()+"search", query...), Payments: v.paymentGrid(v.w.Payments.Title, list), Cases: v.caseGrid(v.w.Cases.Title, found.Cases)}
 	out.Test = slices.ContainsFunc(list, func(s checkout.Session) bool { return !s.Live })
-	out.Command = "quittance sessions find " + quoted(term)
+	out.Command = "quittance sessions find " + staff.Argument(term)
 	if out.SearchBox != nil {
 		out.SearchBox.Value = term
 	}

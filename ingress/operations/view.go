@@ -102,30 +102,24 @@ func (f fields) query(names []string, more ...string) []string {
 	return append(out, more...)
 }
 
-// choice is an option of a select.
-type choice struct {
-	Value, Label string
-	Chosen       bool
-}
-
 // choices returns the options of a select, the empty one first.
-func choices[K ~string](none string, chosen string, labels map[string]string, values ...K) []choice {
-	out := []choice{{Label: none, Chosen: chosen == ""}}
+func choices[K ~string](none string, chosen string, labels map[string]string, values ...K) []staff.Choice {
+	out := []staff.Choice{{Label: none, Chosen: chosen == ""}}
 	for _, value := range values {
-		out = append(out, choice{string(value), said(labels, value), string(value) == chosen})
+		out = append(out, staff.Choice{Value: string(value), Label: said(labels, value), Chosen: string(value) == chosen})
 	}
 	return out
 }
 
 // agencies returns the options of a select of agencies; none for an agency's people, who see one.
-func (v *visit) agencies(chosen string) []choice {
+func (v *visit) agencies(chosen string) []staff.Choice {
 	if !v.Acting.Service() {
 		return nil
 	}
-	out := []choice{{Label: v.w.AllAgencies, Chosen: chosen == ""}}
+	out := []staff.Choice{{Label: v.w.AllAgencies, Chosen: chosen == ""}}
 	for _, a := range v.o.cfg.Registry.Agencies() {
 		if v.Acting.Sees(a.ID) {
-			out = append(out, choice{a.ID, a.Name, a.ID == chosen})
+			out = append(out, staff.Choice{Value: a.ID, Label: a.Name, Chosen: a.ID == chosen})
 		}
 	}
 	return out
@@ -214,23 +208,4 @@ func (v *visit) destinations() (destinations, error) {
 // endpointURL is the address of the page of a destination, or of a step below it.
 func (v *visit) endpointURL(kind deliveries.Kind, id string, query ...string) string {
 	return v.URL("ops/endpoints/"+string(kind)+"/"+url.PathEscape(id), query...)
-}
-
-// quoted returns a value as an argument of a command.
-func quoted(value string) string {
-	if value != "" && !strings.ContainsAny(value, " \t\n\"'`$&|;<>()*?[]#~!\\{}") {
-		return value
-	}
-	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
-}
-
-// command returns a command line: a command and its flags, names and values in turn. A flag without a value is left
-// out.
-func command(text string, flags ...string) string {
-	for i := 0; i+1 < len(flags); i += 2 {
-		if flags[i+1] != "" {
-			text += " --" + flags[i] + " " + quoted(flags[i+1])
-		}
-	}
-	return text
 }

@@ -118,7 +118,7 @@ type stuckView struct {
 	view
 	Undecided, Parked                            staff.Grid
 	UndecidedEmpty, ParkedEmpty, Approved, Intro string
-	Modes                                        []choice
+	Modes                                        []staff.Choice
 }
 
 // stuck is GET /ops/stuck.
@@ -127,7 +127,7 @@ func (v *visit) stuck() {
 	w := v.w.Stuck
 	out := &stuckView{view: v.page(w.Title, "ops/stuck", byMode, modeOf(live)), Intro: w.Intro, UndecidedEmpty: w.NothingUndecided, ParkedEmpty: w.NothingParked}
 	out.Test, out.Tagged = !live, true
-	out.Modes = []choice{{liveMode, v.w.Live, live}, {testMode, v.w.Test, !live}}
+	out.Modes = []staff.Choice{{Value: liveMode, Label: v.w.Live, Chosen: live}, {Value: testMode, Label: v.w.Test, Chosen: !live}}
 	out.Command = "quittance deliveries list --state " + deliveries.StateNeedsOperator
 	agencies, applications := v.scope("")
 	undecided, err := v.o.cfg.Sessions.Page(v.Context(), sessions.PageQuery{TenantIDs: agencies, ApplicationIDs: applications, Live: live, UndecidedBefore: v.Now.Add(-undecidedAfter), Size: pageSize})

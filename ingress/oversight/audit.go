@@ -73,7 +73,7 @@ type auditView struct {
 	Path                     string // of the form with the conditions
 	Actor, Subject           string // as people type them
 	Chosen                   map[string]string
-	Agencies                 []choice
+	Agencies                 []staff.Choice
 	Filtered                 bool
 	Grid                     staff.Grid
 	Empty, NextURL, FirstURL string
@@ -172,7 +172,7 @@ func (v *visit) filter(out *auditView) (f audit.Filter, known bool, err error) {
 		}
 		return t.UTC().Format(time.RFC3339)
 	}
-	out.Command = command("quittance audit list", byWho, f.Who, byAction, f.Action, bySubject, subject, byAgency, v.slug(f.AgencyID), "since", at(f.Since), "until", at(f.Until))
+	out.Command = staff.Command("quittance audit list", byWho, f.Who, byAction, f.Action, bySubject, subject, byAgency, v.slug(f.AgencyID), "since", at(f.Since), "until", at(f.Until))
 	return f, known, nil
 }
 
@@ -229,7 +229,7 @@ func (v *visit) showRows(out *auditView, list []audit.Recorded) bool {
 	}
 	out.Grid = v.rowGrid(v.w.Audit.Title, list, proofs)
 	if len(list) > 0 {
-		out.Proofs = []string{command("quittance audit verify", "since", list[len(list)-1].At.UTC().Truncate(time.Second).Format(time.RFC3339))}
+		out.Proofs = []string{staff.Command("quittance audit verify", "since", list[len(list)-1].At.UTC().Truncate(time.Second).Format(time.RFC3339))}
 	}
 	subjects := map[string]bool{}
 	for _, r := range list {
@@ -239,7 +239,7 @@ func (v *visit) showRows(out *auditView, list []audit.Recorded) bool {
 		}
 	}
 	for _, s := range slices.Sorted(maps.Keys(subjects)) {
-		out.Proofs = append(out.Proofs, command("quittance decisions verify", "subject", s))
+		out.Proofs = append(out.Proofs, staff.Command("quittance decisions verify", "subject", s))
 	}
 	return true
 }

@@ -5,7 +5,6 @@ import (
 	"embed"
 	"errors"
 	"net/http"
-	"strings"
 
 	"quittance/checkout"
 	"quittance/ingress/staff"
@@ -146,20 +145,14 @@ func (v *visit) slug(id string) string {
 	return id
 }
 
-// choice is an option of a select.
-type choice struct {
-	Value, Label string
-	Chosen       bool
-}
-
 // agencies returns the options of a select of agencies; none for an agency's people, who see one.
-func (v *visit) agencies(chosen string) []choice {
+func (v *visit) agencies(chosen string) []staff.Choice {
 	if !v.Acting.Service() {
 		return nil
 	}
-	out := []choice{{Label: v.w.AllAgencies, Chosen: chosen == ""}}
+	out := []staff.Choice{{Label: v.w.AllAgencies, Chosen: chosen == ""}}
 	for _, a := range v.o.cfg.Registry.Agencies() {
-		out = append(out, choice{a.ID, a.Name, a.ID == chosen})
+		out = append(out, staff.Choice{Value: a.ID, Label: a.Name, Chosen: a.ID == chosen})
 	}
 	return out
 }
@@ -172,22 +165,4 @@ type view struct {
 
 func (v *visit) page(title, path string, query ...string) view {
 	return view{v.View(title, path, query...), v.w}
-}
-
-// command returns a command line: a command and its flags, names and values in turn. A flag without a value is left out.
-func command(text string, flags ...string) string {
-	for i := 0; i+1 < len(flags); i += 2 {
-		if flags[i+1] != "" {
-			text += " --" + flags[i] + " " + quoted(flags[i+1])
-		}
-	}
-	return text
-}
-
-// quoted returns a value as an argument of a command.
-func quoted(value string) string {
-	if value != "" && !strings.ContainsAny(value, " \t\n\"'`$&|;<>()*?[]#~!\\{}") {
-		return value
-	}
-	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
 }

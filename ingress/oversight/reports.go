@@ -53,7 +53,7 @@ const (
 type reportsView struct {
 	view
 	Path                     string // of the form
-	Reports, Modes, Agencies []choice
+	Reports, Modes, Agencies []staff.Choice
 	Month                    string
 	// Missing says why there is no report, Larger that it has too many rows for a page, Empty that it has none.
 	Missing, Larger, Empty string
@@ -88,9 +88,9 @@ func (v *visit) newReports(a asked) *reportsView {
 	}
 	out := &reportsView{view: v.page(w.Title, path, conditions...), Path: "/" + path, Month: a.month}
 	for _, r := range report.All() {
-		out.Reports = append(out.Reports, choice{r.Name, said(w.Names, r.Name), r.Name == a.Report.Name})
+		out.Reports = append(out.Reports, staff.Choice{Value: r.Name, Label: said(w.Names, r.Name), Chosen: r.Name == a.Report.Name})
 	}
-	out.Modes = []choice{{modeLive, v.w.Health.Live, a.mode != modeTest}, {modeTest, v.w.Health.Test, a.mode == modeTest}}
+	out.Modes = []staff.Choice{{Value: modeLive, Label: v.w.Health.Live, Chosen: a.mode != modeTest}, {Value: modeTest, Label: v.w.Health.Test, Chosen: a.mode == modeTest}}
 	out.Agencies = v.agencies(a.agency)
 	out.Test = a.mode == modeTest
 	return out
@@ -180,7 +180,7 @@ func (a asked) command(slug, format string) string {
 	if format != "" {
 		out = append(out, byFormat, format, "out", a.Report.Name+"-"+a.month+"."+format)
 	}
-	return command("quittance report "+a.Report.Name, out...)
+	return staff.Command("quittance report "+a.Report.Name, out...)
 }
 
 // showReport is GET /ops/reports and /agency/reports.

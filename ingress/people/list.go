@@ -14,18 +14,12 @@ import (
 	"quittance/internal/identity"
 )
 
-// choice is an option of a select, or a box to tick.
-type choice struct {
-	Value, Label string
-	Chosen       bool
-}
-
 // listView is the people of a group.
 type listView struct {
 	view
 	Group, Note         string
 	Waiting, People     staff.Grid
-	Agencies            []choice // for the service's people
+	Agencies            []staff.Choice // for the service's people
 	InviteURL, FirstURL string
 }
 
@@ -57,9 +51,9 @@ func (v *visit) list() {
 	out := &listView{view: v.page(v.w.Title, "people", fieldAgency, of), Group: v.group(of), Note: v.note(all, of)}
 	out.Tagged, out.Command = true, "quittance staff list"
 	if v.Acting.Service() {
-		out.Agencies = append(out.Agencies, choice{"", v.w.Service, of == ""})
+		out.Agencies = append(out.Agencies, staff.Choice{Label: v.w.Service, Chosen: of == ""})
 		for _, a := range v.p.cfg.Agencies.Agencies() {
-			out.Agencies = append(out.Agencies, choice{a.ID, a.Name, a.ID == of})
+			out.Agencies = append(out.Agencies, staff.Choice{Value: a.ID, Label: a.Name, Chosen: a.ID == of})
 		}
 	}
 	if v.decides(all, of) {

@@ -1,5 +1,7 @@
 package staff
 
+import "strings"
+
 // Grid is a table of a page: the template "grid". The first cell of a row names it.
 type Grid struct {
 	Caption string
@@ -67,4 +69,29 @@ func (v *Visit) NewPress(begin, finish, label string) *Press {
 		p.Demo = demoAnswer
 	}
 	return p
+}
+
+// Choice is an option of a select (template "options"), or a box to tick.
+type Choice struct {
+	Value, Label string
+	Chosen       bool
+}
+
+// Command returns a command line: a command and its flags, names and values in turn. A flag without a value is left
+// out.
+func Command(text string, flags ...string) string {
+	for i := 0; i+1 < len(flags); i += 2 {
+		if flags[i+1] != "" {
+			text += " --" + flags[i] + " " + Argument(flags[i+1])
+		}
+	}
+	return text
+}
+
+// Argument returns a value as an argument of a command.
+func Argument(value string) string {
+	if value != "" && !strings.ContainsAny(value, " \t\n\"'`$&|;<>()*?[]#~!\\{}") {
+		return value
+	}
+	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
 }

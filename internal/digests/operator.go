@@ -124,17 +124,17 @@ func unlessZero(t time.Time) *time.Time {
 	return &t
 }
 
-// Outages returns the operators that are away: calls over at least five minutes had no answer,
-// and the last one was made within the last hour. Sorted by operator.
+// Outages returns the operators that are away. Sorted by operator.
 func (s *Store) Outages(ctx context.Context, now time.Time) ([]Outage, error) {
-	rows, _ := s.pool.Query(ctx, `SELECT operator, live, failing_since, agencies FROM operator_answers
-		WHERE failed_at - failing_since >= $1 AND failed_at > $2 ORDER BY operator, live`, awayAfter, now.Add(-awayUntil)) // the rows carry its error
-	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Outage])
+	all, err := s.Operators(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("reading which operators are away: %w", err)
+		return nil, err
 	}
-	for i := range out {
-		out[i].Since = out[i].Since.UTC()
+	var out []Outage
+	for _, o := range all {
+		if o.Away(now) {
+			out = append(out, Outage{o.Operator, o.Live, o.FailingSince, o.AgencyIDs})
+		}
 	}
 	return out, nil
 }
@@ -151,7 +151,8 @@ type OperatorState struct {
 	AgencyIDs []string
 }
 
-// Away reports whether the operator does not answer, as Store.Outages knows it.
+// Away reports whether the operator does not answer: calls over at least five minutes had no answer, and the last one was made within
+// the last hour.
 func (s OperatorState) Away(now time.Time) bool {
 	return !s.FailingSince.IsZero() && s.FailedAt.Sub(s.FailingSince) >= awayAfter && s.FailedAt.After(now.Add(-awayUntil))
 }

@@ -325,6 +325,21 @@ func Holds(ctx context.Context, tx pgx.Tx, keys *secret.Keys, id string, stateme
 	return list[0].verify(key), nil
 }
 
+// ErrPrepared ends the transaction of a step at the signature of a passkey, before it commits: what is to be signed is known.
+var ErrPrepared = errors.New("what the passkey signs is known")
+
+// Prepared returns what a passkey signs of a step that was taken up to the signature: s, which the step has noted, if it has ended with
+// ErrPrepared. err is how it has ended; another end is the refusal of the step.
+func Prepared(s *Statement, err error) (Statement, error) {
+	switch {
+	case errors.Is(err, ErrPrepared):
+		return *s, nil
+	case err == nil:
+		err = errors.New("preparing a decision: the step needs no signature")
+	}
+	return Statement{}, err
+}
+
 // ErrNotProven says that no passkey of the person has signed a step that needs one.
 var ErrNotProven = errors.New("no passkey of the person has signed a step that needs one")
 

@@ -3,7 +3,6 @@ package intake
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"time"
 
@@ -34,22 +33,12 @@ type By struct {
 // OnPage returns the person who is signed in on a page.
 func OnPage(a identity.Acting) By { return By{Staff: a.Person, Origin: a.Actor.Origin, Acting: a} }
 
-// errReached ends a transaction at the signature of the passkey, before it commits.
-var errReached = errors.New("the signature is reached")
-
 // Prepare checks a step on a page as far as the signature of the person's passkey, by the code that takes it, and returns what
 // the passkey signs. take takes the step as the person that it is given. Nothing changes. A refusal is that of take.
 func Prepare(by By, take func(By) error) (identity.Statement, error) {
 	var s identity.Statement
 	by.prepares = &s
-	err := take(by)
-	switch {
-	case errors.Is(err, errReached):
-		return s, nil
-	case err == nil:
-		err = errors.New("preparing a decision: the step needs no signature")
-	}
-	return identity.Statement{}, err
+	return identity.Prepared(&s, take(by))
 }
 
 // actor is the person for the audit table.
@@ -117,7 +106,7 @@ func (b By) sign(ctx context.Context, tx pgx.Tx, keys *secret.Keys, p pact, verd
 		what := identity.Statement{Kind: p.Kind, Subject: p.Subject, Digest: hex.EncodeToString(casework.Digest(p.content)), Verdict: string(verdict), AgencyID: p.agencyID}
 		if b.prepares != nil {
 			*b.prepares = what
-			return s, errReached
+			return s, identity.ErrPrepared
 		}
 		id, err := b.Acting.Prove(ctx, tx, what)
 		if err != nil {

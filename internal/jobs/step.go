@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -49,9 +48,6 @@ func (j Job) agreement() casework.Agreement {
 	return a
 }
 
-// errReached ends a transaction at the signature of a passkey, before it commits.
-var errReached = errors.New("the signature is reached")
-
 // sign signs a step. pressed says that the passkey of a person on a page has signed it; its proof is stored then, and the id
 // returned.
 func (b By) sign(ctx context.Context, tx pgx.Tx, keys *secret.Keys, j Job, verdict casework.DecisionState, at time.Time, pressed bool) (signature []byte, proof *string, err error) {
@@ -59,7 +55,7 @@ func (b By) sign(ctx context.Context, tx pgx.Tx, keys *secret.Keys, j Job, verdi
 		what := identity.Statement{Kind: decisionKind, Subject: j.ID, Digest: hex.EncodeToString(casework.Digest(j.content())), Verdict: string(verdict), AgencyID: j.AgencyID}
 		if b.prepares != nil {
 			*b.prepares = what
-			return nil, nil, errReached
+			return nil, nil, identity.ErrPrepared
 		}
 		id, err := b.acting.Prove(ctx, tx, what)
 		if err != nil {
@@ -80,14 +76,7 @@ func (b By) sign(ctx context.Context, tx pgx.Tx, keys *secret.Keys, j Job, verdi
 func Prepare(by By, take func(By) error) (identity.Statement, error) {
 	var s identity.Statement
 	by.prepares = &s
-	err := take(by)
-	switch {
-	case errors.Is(err, errReached):
-		return s, nil
-	case err == nil:
-		err = errors.New("preparing a step of a job: it needs no signature")
-	}
-	return identity.Statement{}, err
+	return identity.Prepared(&s, take(by))
 }
 
 // believed returns why the job is not carried out, as an *operation.Error; nil if it is: the steps are signed over its rows, in

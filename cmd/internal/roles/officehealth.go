@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -167,15 +168,25 @@ func (h *officeHealth) ask(ctx context.Context) error {
 		}
 	}
 	ends := map[string]map[int32]kafka.Span{}
-	for _, m := range h.models {
-		spans, err := kafka.Bounds(ctx, h.adm, prefix+m.topic)
+	for _, topic := range h.topics() {
+		spans, err := kafka.Bounds(ctx, h.adm, prefix+topic)
 		if err != nil {
 			return err
 		}
-		ends[m.topic] = spans
+		ends[topic] = spans
 	}
 	h.lag, h.ends = list, ends
 	return nil
+}
+
+// topics are those of the read models, also of the journal, each once.
+func (h *officeHealth) topics() []string {
+	out := slices.Clone(journal.Topics())
+	for _, m := range h.models {
+		out = append(out, m.topic)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // positions returns how far the read models are. What is away is not known.
@@ -194,7 +205,7 @@ func (h *officeHealth) positions(ctx context.Context) []oversight.Model {
 		}
 		out = append(out, modelAt(m.name, m.topic, stored, ends[m.topic]))
 	}
-	return append(out, h.journalPositions(ctx)...)
+	return append(out, h.journalPositions(ctx, ends)...)
 }
 
 // modelAt returns a read model whose positions are known; ends are nil while Kafka is away.
@@ -209,8 +220,8 @@ func modelAt(name, topic string, stored map[int32]int64, ends map[int32]kafka.Sp
 	return m
 }
 
-// journalPositions returns how far ClickHouse is, by topic. It is not known while ClickHouse is away.
-func (h *officeHealth) journalPositions(ctx context.Context) []oversight.Model {
+// journalPositions returns how far ClickHouse is, by topic; ends are nil while Kafka is away. It is not known while ClickHouse is away.
+func (h *officeHealth) journalPositions(ctx context.Context, ends map[string]map[int32]kafka.Span) []oversight.Model {
 	const name = "journal"
 	store, err := h.journal.store(ctx)
 	if err != nil {
@@ -234,25 +245,9 @@ func (h *officeHealth) journalPositions(ctx context.Context) []oversight.Model {
 	}
 	out := make([]oversight.Model, len(topics))
 	for i, t := range topics {
-		out[i] = modelAt(name, t, stored[t], h.endsOf(ctx, t))
+		out[i] = modelAt(name, t, stored[t], ends[strings.TrimPrefix(t, h.kafka.Prefix)])
 	}
 	return out
-}
-
-// endsOf returns the ends of a topic, by its full name; nil while Kafka is away.
-func (h *officeHealth) endsOf(ctx context.Context, topic string) map[int32]kafka.Span {
-	h.mu.Lock()
-	adm, away := h.adm, h.err != nil
-	h.mu.Unlock()
-	if adm == nil || away {
-		return nil
-	}
-	spans, err := kafka.Bounds(ctx, adm, topic)
-	if err != nil {
-		h.log.LogAttrs(ctx, slog.LevelWarn, "reading the ends of a topic", slog.String("topic", topic), slog.Any("error", err))
-		return nil
-	}
-	return spans
 }
 
 func (h *officeHealth) close() {

@@ -84,17 +84,9 @@ func TestOfficeHealth(t *testing.T) {
 // The role makes each report with its rights in ClickHouse, passes their check, and can neither write nor read more than it needs.
 func TestOfficeReportsWithItsRights(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	conn, stop := engine(t, dir, rightsOf(databaseClient(Options{}, ClientMigrate), "x"))
-	if err := reconciliation.Migrate(t.Context(), conn); err != nil {
-		t.Fatal(err)
-	}
-	stop()
-	conn, stop = engine(t, dir, rightsOf(databaseClient(Options{}, "office"), "x"))
+	as := journalWithRights(t)
+	conn, stop := as("office")
 	defer stop()
-	if err := (&Settings{Program: "quittance"}).CheckJournal(t.Context(), conn, "office"); err != nil {
-		t.Error(err)
-	}
 	desk := report.Desk{
 		Open:      func(context.Context) (clickhouse.Conn, error) { return conn, nil },
 		Committed: func(context.Context) (kadm.OffsetResponses, error) { return nil, nil },
@@ -116,27 +108,38 @@ func TestOfficeReportsWithItsRights(t *testing.T) {
 	}
 }
 
-// A close states what the report of its days says (report.Closing), with the rights of match alone.
-func TestMatchReportsWithItsRights(t *testing.T) {
-	t.Parallel()
+// journalWithRights migrates a ClickHouse. It returns what connects to it with exactly the rights of a role; stop comes before the
+// next connection.
+func journalWithRights(t *testing.T) (as func(role string) (conn clickhouse.Conn, stop func())) {
+	t.Helper()
 	dir := t.TempDir()
 	conn, stop := engine(t, dir, rightsOf(databaseClient(Options{}, ClientMigrate), "x"))
 	if err := reconciliation.Migrate(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
 	stop()
-	conn, stop = engine(t, dir, rightsOf(databaseClient(Options{}, "journal"), "x"))
+	return func(role string) (clickhouse.Conn, func()) {
+		conn, stop := engine(t, dir, rightsOf(databaseClient(Options{}, role), "x"))
+		if err := (&Settings{Program: "quittance"}).CheckJournal(t.Context(), conn, role); err != nil {
+			t.Error(err)
+		}
+		return conn, stop
+	}
+}
+
+// A close states what the report of its days says (report.Closing), with the rights of match alone.
+func TestMatchReportsWithItsRights(t *testing.T) {
+	t.Parallel()
+	as := journalWithRights(t)
+	conn, stop := as("journal")
 	if _, err := journal.NewStore(conn).PutNames(t.Context(), []journal.Name{
 		{Kind: journal.NameAgency, ID: registries.AgencyA, TenantID: registries.AgencyA, Name: "Impôts"}, {Kind: journal.NameSlug, ID: registries.AgencyA, TenantID: registries.AgencyA, Name: "impots"},
 	}); err != nil {
 		t.Fatal(err)
 	}
 	stop()
-	conn, stop = engine(t, dir, rightsOf(databaseClient(Options{}, "match"), "x"))
+	conn, stop = as("match")
 	defer stop()
-	if err := (&Settings{Program: "quittance"}).CheckJournal(t.Context(), conn, "match"); err != nil {
-		t.Error(err)
-	}
 	if totals, err := (report.Closing{TenantID: registries.AgencyA, Live: true, Account: "mtn", From: time.Now().UTC(), To: time.Now().UTC()}).Totals(t.Context(), conn); err != nil || len(totals) == 0 {
 		t.Errorf("a close states %q of the report, %v", totals, err)
 	}

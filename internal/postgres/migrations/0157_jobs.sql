@@ -16,7 +16,7 @@ CREATE TABLE jobs (
     maker_group     text NOT NULL,            -- id of the person's agency; empty: operations
     maker_origin    text NOT NULL,
     made_at         timestamptz NOT NULL,
-    state           text NOT NULL,            -- listing, prepared, proposed, running, done, stopped, refused
+    state           text NOT NULL,            -- prepared, proposed, running, done, stopped, refused
     proposed_at     timestamptz,
     proposed_signature bytea,
     proposed_proof  uuid REFERENCES decisions,
@@ -34,7 +34,7 @@ CREATE TABLE jobs (
     finished_at     timestamptz
 );
 CREATE UNIQUE INDEX jobs_same ON jobs (kind, conditions) WHERE state IN ('proposed', 'running');
-CREATE INDEX jobs_open ON jobs (made_at, id) WHERE state IN ('listing', 'prepared', 'proposed', 'running');
+CREATE INDEX jobs_open ON jobs (made_at, id) WHERE state IN ('prepared', 'proposed', 'running');
 CREATE INDEX jobs_newest ON jobs (made_at DESC, id DESC);
 CREATE INDEX jobs_agency ON jobs (agency_id, made_at DESC, id DESC);
 
@@ -62,10 +62,10 @@ BEGIN
     END IF;
     IF TG_TABLE_NAME = 'jobs' THEN
         IF TG_OP = 'INSERT' THEN
-            back := NEW.state NOT IN ('listing', 'prepared');
+            back := NEW.state <> 'prepared';
         ELSE
             back := NEW.id <> OLD.id OR OLD.state IN ('done', 'stopped', 'refused') OR NEW.state <> OLD.state AND (
-                NEW.state = 'listing' OR NEW.state = 'prepared' AND OLD.state <> 'listing' OR OLD.state = 'running' AND NEW.state = 'proposed');
+                NEW.state = 'prepared' OR OLD.state = 'running' AND NEW.state = 'proposed');
         END IF;
     ELSIF TG_OP = 'INSERT' THEN
         back := NEW.state <> 'waiting';

@@ -2,6 +2,7 @@ package job
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,7 +78,7 @@ func list() cli.Command {
 			if !person.Operations() {
 				of = person.AgencyID
 			}
-			found, next, err := store.List(ctx, of, m.By.Name, after, limit)
+			found, next, err := store.List(ctx, of, cmp.Or(person.ID, m.By.Name), after, limit)
 			if err != nil {
 				return err
 			}
