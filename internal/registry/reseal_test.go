@@ -211,6 +211,8 @@ func TestResealKnowsEveryColumn(t *testing.T) {
 		"statement_original_requests.reading": true, // sealed for a day, and again by the sink cases when it is NULL
 		// The same; a dismissal that nobody can verify any more puts its file back into quarantine, and a person dismisses it again.
 		"statement_exits.digest": true, "statement_exits.requested_signature": true, "statement_exits.decided_signature": true,
+		// The same, within minutes; a job that nobody can verify any more is refused, and a person starts it again.
+		"jobs.rows_digest": true, "jobs.proposed_signature": true, "jobs.decided_signature": true,
 		"audit.signature": true,                                                         // a record in Kafka says whether it held when the row was written
 		"deliveries.body": true, "session_events.body": true, "sessions.snapshot": true, // what is sent; an event without secrets
 		"link_code_epochs.salt": true,                              // random; it tells nothing without the reference key
