@@ -50,12 +50,17 @@ func Cases() casework.Catalog {
 // contradicted opens the case of a word that contradicts a line. The status stays, and nothing of the line is sent until
 // people have decided.
 func (d *decider) contradicted(b *Batch, l *Line, w Word) {
-	if l.Contested {
-		return
+	if !l.Contested {
+		d.contest(b, l, w, map[string]string{DetailWord: string(w.Kind), DetailSource: string(w.Source)})
 	}
+}
+
+// contest has people decide about a line, because of a word. detail are those of the case, to which the word's attempt and money
+// are added.
+func (d *decider) contest(b *Batch, l *Line, w Word, detail map[string]string) {
 	d.lines.edit(l.LineKey)
 	l.Contested, l.Doubt = true, w.Attempt
-	detail := map[string]string{DetailWord: string(w.Kind), DetailSource: string(w.Source), DetailAttempt: strconv.Itoa(w.Attempt)}
+	detail[DetailAttempt] = strconv.Itoa(w.Attempt)
 	if w.Amount != 0 {
 		detail[DetailReported], detail[DetailCurrency] = strconv.FormatInt(w.Amount, 10), w.Currency
 	}
@@ -104,6 +109,7 @@ func (d *decider) settle(b *Batch, do Settle) Answer {
 	}
 	d.lines.edit(l.LineKey)
 	detail := settled(*l)
+	d.endProofs(l, do.Paid, detail)
 	l.Settled++
 	to := LineRefused
 	switch {
@@ -116,12 +122,13 @@ func (d *decider) settle(b *Batch, do Settle) Answer {
 	}
 	switch {
 	case !do.Paid:
-		l.PaidBy, l.Out = 0, false
+		l.PaidBy, l.Out, l.PaidAt = 0, false, time.Time{}
 	case l.PaidBy == 0:
-		l.PaidBy = cmp.Or(l.Doubt, l.Attempt)
+		l.PaidBy, l.PaidAt = cmp.Or(l.Doubt, l.Attempt), d.cmd.At
 		l.Out = l.Status == LineSent && l.PaidBy != l.Attempt
 	}
-	l.Contested, l.Unproven, l.Case, l.Doubt = false, false, "", 0
+	l.SettledFor = cmp.Or(l.PaidBy, l.Attempt)
+	l.Contested, l.Unproven, l.Case, l.Doubt, l.ReturnShown = false, false, "", 0, false
 	if to != l.Status {
 		d.move(b, l, to)
 	}
@@ -140,10 +147,30 @@ func settled(l Line) map[string]string {
 	if l.Unproven {
 		out[DetailUnproven] = strconv.FormatBool(true)
 	}
-	if l.Status == LinePaid {
-		out[DetailPaidAt] = l.EndedAt.Format(time.RFC3339Nano)
+	if at := l.paidAt(); !at.IsZero() {
+		out[DetailPaidAt] = at.Format(time.RFC3339Nano)
+		if l.Status == LineReturned {
+			out[DetailReturnedAt] = l.EndedAt.Format(time.RFC3339Nano)
+		}
 	}
 	return out
+}
+
+// endProofs ends the proofs by statements about which people decide: all, if no attempt has paid; otherwise that of the attempt that
+// has.
+func (d *decider) endProofs(l *Line, paid bool, detail map[string]string) {
+	ends := func(p Proof) bool { return !paid || p.Attempt == cmp.Or(l.PaidBy, l.Doubt, l.Attempt) }
+	var ended, left []Proof
+	for _, p := range l.Proofs {
+		if ends(p) {
+			ended = append(ended, p)
+		} else {
+			left = append(left, p)
+		}
+	}
+	if len(ended) > 0 {
+		l.Proofs, detail[DetailProofs] = left, FormatProofs(ended)
+	}
 }
 
 // acknowledge ends a case of a line that moves no money.

@@ -37,12 +37,12 @@ func TestWebhooks(t *testing.T) {
 			names[name] = true
 		}
 	}
-	for _, want := range []string{"disbursement.completed", "disbursement.line_refused", "disbursement.line_returned", "disbursement.held"} {
+	for _, want := range []string{"disbursement.completed", "disbursement.line_refused", "disbursement.line_returned", "disbursement.line_return_withdrawn", "disbursement.held"} {
 		if !names[want] {
 			t.Errorf("nobody is told of %s", want)
 		}
 	}
-	if len(names) != 4 {
+	if len(names) != 5 {
 		t.Errorf("%v", names)
 	}
 }

@@ -199,11 +199,15 @@ const (
 	WordReturned WordKind = "returned"
 	// WordNoDebit says that an accepted statement that covers the day has no debit of the attempt.
 	WordNoDebit WordKind = "no_debit"
+	// WordNoProof and WordNoReturn take back what a statement said that was withdrawn since: that no money of an attempt moved
+	// (no_debit), and that money came back (returned).
+	WordNoProof  WordKind = "no_proof"
+	WordNoReturn WordKind = "no_return"
 )
 
 // WordKinds has all words.
 func WordKinds() []WordKind {
-	return []WordKind{WordPending, WordUndecided, WordDuplicate, WordNotFound, WordPaid, WordRefused, WordNoFunds, WordClosed, WordNeverSent, WordChanged, WordUnopenable, WordReturned, WordNoDebit}
+	return []WordKind{WordPending, WordUndecided, WordDuplicate, WordNotFound, WordPaid, WordRefused, WordNoFunds, WordClosed, WordNeverSent, WordChanged, WordUnopenable, WordReturned, WordNoDebit, WordNoProof, WordNoReturn}
 }
 
 // Word reports what an operator says of an attempt. Only a sender that has it from the operator may send it.

@@ -40,10 +40,14 @@ const (
 	EventLinePart      EventType = "line.partly_returned" // another amount than the line's came back
 	EventLineRetried   EventType = "line.retried"
 	EventLineProven    EventType = "line.proven" // the refusal is proven
-	EventLineCorrected EventType = "line.corrected"
-	EventLineSettled   EventType = "line.settled" // by two people
-	EventCaseOpened    EventType = "case.opened"
-	EventCaseNoted     EventType = "case.acknowledged"
+	// EventLineUnproven and EventReturnWithdrawn tell that the statement was withdrawn that had proven the refusal, or told of the
+	// return: the refusal proves nothing again, and the line is paid again.
+	EventLineUnproven    EventType = "line.unproven"
+	EventReturnWithdrawn EventType = "line.return_withdrawn"
+	EventLineCorrected   EventType = "line.corrected"
+	EventLineSettled     EventType = "line.settled" // by two people
+	EventCaseOpened      EventType = "case.opened"
+	EventCaseNoted       EventType = "case.acknowledged"
 
 	// Of an agency: no batch.
 	EventPolicy  EventType = "agency.policy"
@@ -62,7 +66,7 @@ func EventTypes() []EventType {
 		EventOpened, EventSealed, EventApproval, EventApproved, EventRejected, EventRecalled, EventExpired, EventDiscarded, EventAsked, EventReleased,
 		EventHeld, EventResumed, EventStopped, EventOverdue, EventDone, EventLinesAdded, EventLinesSent, EventLinesResent, EventLinesEnquired,
 		EventLinesCancel, EventLinePaid, EventLineRefused, EventLineUnsent, EventLineReturned, EventLinePart, EventLineRetried, EventLineProven,
-		EventLineCorrected, EventLineSettled, EventCaseOpened, EventCaseNoted, EventPolicy, EventRoster, EventRevoked, EventPaused, EventRefills, EventReopened,
+		EventLineUnproven, EventReturnWithdrawn, EventLineCorrected, EventLineSettled, EventCaseOpened, EventCaseNoted, EventPolicy, EventRoster, EventRevoked, EventPaused, EventRefills, EventReopened,
 	}
 }
 
@@ -75,6 +79,8 @@ func (t EventType) Webhook() string {
 		return "disbursement.line_refused"
 	case EventLineReturned:
 		return "disbursement.line_returned"
+	case EventReturnWithdrawn:
+		return "disbursement.line_return_withdrawn"
 	case EventHeld:
 		return "disbursement.held"
 	default:
@@ -103,6 +109,8 @@ const (
 	DetailPaidBy     = "paid_by" // attempt that had paid it, and since when it was taken for paid
 	DetailPaidAt     = "paid_at"
 	DetailUnproven   = "unproven" // set of a line whose refusal was not proven
+	DetailProofs     = "proofs"   // attempts whose proof by statements ends, see Proofs
+	DetailReturnedAt = "returned_at"
 )
 
 // Event is something that happened. It carries what it changed as it is afterwards.

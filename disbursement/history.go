@@ -31,6 +31,8 @@ func (h History) After(t EventType, at time.Time, detail map[string]string) Hist
 		return History{PaidAt: at}
 	case EventLineReturned:
 		h.ReturnedAt = at
+	case EventReturnWithdrawn:
+		h.ReturnedAt = time.Time{}
 	case EventLinePart:
 		amount, _ := strconv.ParseInt(detail[DetailReported], 10, 64) // the processor writes a number
 		h.Parts = append(h.Parts[:len(h.Parts):len(h.Parts)], Part{amount, detail[DetailCurrency], at})

@@ -27,17 +27,20 @@ type ledger struct {
 	rt *rapid.T
 	// truth is what became of an attempt: pending, paid, refused or no_funds. Of what never arrived it knows nothing.
 	truth map[attempt]disbursement.WordKind
-	// doubt are attempts whose refusal proves nothing: the operator may pay them all the same. doubted are their lines.
-	doubt   map[attempt]bool
-	doubted map[disbursement.LineKey]bool
+	// unproven are attempts whose refusal proves nothing, doubt those of them that the operator may pay all the same. doubted are their
+	// lines.
+	unproven, doubt map[attempt]bool
+	doubted         map[disbursement.LineKey]bool
 	// read are requests that were read before.
 	read map[string]bool
 	// topic are requests to pay that can be read, also again. words are answers that can arrive, also again.
 	topic []disbursement.Request
 	words []told
-	pays  int // of world.pays that are in the topic
-	asks  int
-	funds bool
+	// proofs are the attempts that a statement has proven unpaid, with the requests that there were.
+	proofs map[attempt]int
+	pays   int // of world.pays that are in the topic
+	asks   int
+	funds  bool
 }
 
 type told struct {
@@ -72,7 +75,7 @@ func (x *ledger) say(r disbursement.Request, source disbursement.WordSource, kin
 	if kind == disbursement.WordPaid || kind == disbursement.WordReturned {
 		w.Amount, w.Currency = r.Line.Amount, r.Currency
 	}
-	w.Unproven = kind == disbursement.WordRefused && x.doubt[attempt{r.Line.LineKey, r.Line.Attempt}]
+	w.Unproven = kind == disbursement.WordRefused && x.unproven[attempt{r.Line.LineKey, r.Line.Attempt}]
 	x.words = append(x.words, told{r.Line.Batch, w})
 }
 
@@ -122,7 +125,7 @@ func (x *ledger) call(r disbursement.Request) {
 		kind = rapid.SampledFrom(outcomes).Draw(x.rt, "outcome")
 		x.truth[k] = kind
 		if kind == disbursement.WordRefused && r.Account == "airtel" {
-			x.doubt[k], x.doubted[k.line] = true, true
+			x.unproven[k], x.doubt[k], x.doubted[k.line] = true, true, true
 		}
 		x.once(k)
 	}
@@ -180,7 +183,7 @@ func TestNobodyIsPaidTwice(t *testing.T) {
 		w.releasing("b1", payroll.Line("b1-a", "airtel", "", 10), line("b1-b", 20), payroll.Line("b1-c", "airtel", "", 30))
 	})
 	rapid.Check(t, func(t *rapid.T) {
-		x := &ledger{world: begin(t), rt: t, truth: map[attempt]disbursement.WordKind{}, doubt: map[attempt]bool{}, doubted: map[disbursement.LineKey]bool{}, read: map[string]bool{}, funds: true}
+		x := &ledger{world: begin(t), rt: t, truth: map[attempt]disbursement.WordKind{}, unproven: map[attempt]bool{}, doubt: map[attempt]bool{}, doubted: map[disbursement.LineKey]bool{}, read: map[string]bool{}, proofs: map[attempt]int{}, funds: true}
 		n := 1
 		batch := func() string { return fmt.Sprint("b", rapid.IntRange(1, n).Draw(t, "batch")) }
 		some := func(id string) int { return rapid.IntRange(0, max(0, x.batches[id].Count-1)).Draw(t, "position") }
@@ -199,6 +202,7 @@ func TestNobodyIsPaidTwice(t *testing.T) {
 			"words":    func(t *rapid.T) { several(t, x.hearSome) },
 			"rail":     func(t *rapid.T) { x.decideSome() },
 			"doubt":    func(t *rapid.T) { x.proveSome() },
+			"withdraw": func(t *rapid.T) { x.withdrawSome() },
 			"funds":    func(t *rapid.T) { x.funds = rapid.Bool().Draw(t, "funds") },
 			"minutes":  func(t *rapid.T) { x.jump(time.Duration(rapid.IntRange(0, 20).Draw(t, "m")) * time.Minute) },
 			"hours":    func(t *rapid.T) { x.jump(time.Duration(rapid.IntRange(1, 15).Draw(t, "h")) * time.Hour) },
@@ -271,7 +275,7 @@ func (x *ledger) decideSome() {
 func (x *ledger) proveSome() {
 	var open []attempt
 	for k, doubt := range x.doubt {
-		if doubt {
+		if _, proven := x.proofs[k]; doubt || proven {
 			open = append(open, k)
 		}
 	}
@@ -280,12 +284,38 @@ func (x *ledger) proveSome() {
 	}
 	slices.SortFunc(open, func(a, b attempt) int { return compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	k := rapid.SampledFrom(open).Draw(x.rt, "attempt")
-	x.doubt[k] = false
-	if rapid.Bool().Draw(x.rt, "pays") {
-		x.truth[k] = disbursement.WordPaid
+	if _, proven := x.proofs[k]; !proven {
+		x.doubt[k] = false
+		if rapid.Bool().Draw(x.rt, "pays") {
+			x.truth[k] = disbursement.WordPaid
+			return
+		}
+	}
+	x.show(k, disbursement.WordNoDebit) // each run tells it, until it is taken
+	x.proofs[k] = len(x.world.pays)
+}
+
+// show has statements say something of an attempt. Their words stay in their order.
+func (x *ledger) show(k attempt, kind disbursement.WordKind) {
+	x.hear(told{k.line.Batch, disbursement.Word{Position: k.line.Position, Attempt: k.number, Source: disbursement.FromStatement, Kind: kind}})
+}
+
+// withdrawSome withdraws a statement that has proven that an attempt paid nobody: it may have. What was requested until then cannot
+// be called back, but nothing may be requested from then on.
+func (x *ledger) withdrawSome() {
+	var open []attempt
+	for k := range x.proofs {
+		open = append(open, k)
+	}
+	if len(open) == 0 {
 		return
 	}
-	x.words = append(x.words, told{k.line.Batch, disbursement.Word{Position: k.line.Position, Attempt: k.number, Source: disbursement.FromStatement, Kind: disbursement.WordNoDebit}})
+	slices.SortFunc(open, func(a, b attempt) int { return compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	k := rapid.SampledFrom(open).Draw(x.rt, "attempt")
+	x.jump(time.Second)
+	x.doubt[k] = x.proofs[k] == len(x.world.pays)
+	delete(x.proofs, k)
+	x.show(k, disbursement.WordNoProof)
 }
 
 func (x *ledger) stopSome(id string) {

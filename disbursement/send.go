@@ -141,7 +141,7 @@ func (d *decider) sendWaiting(a *Account, room int, sent *lists) {
 func (d *decider) send(a *Account, b *Batch, l *Line) {
 	d.move(b, l, LineSent)
 	l.Attempt++
-	l.Try, l.SentAt, l.EnquiredAt, l.Code, l.Declined = 0, d.cmd.At, time.Time{}, "", false
+	l.Try, l.SentAt, l.EnquiredAt, l.UnprovenAt, l.Code, l.Declined = 0, d.cmd.At, time.Time{}, time.Time{}, "", false
 	d.request(a, b, l)
 	d.enquireLater(a, l)
 }

@@ -1,8 +1,10 @@
 package disbursement
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -19,8 +21,11 @@ func (d *decider) word(b *Batch, w Word) Answer {
 	switch {
 	case w.Attempt < l.Attempt && w.Attempt != l.PaidBy:
 		// The attempt moved no money, or no other one had been made.
-		if w.Kind == WordPaid || w.Kind == WordReturned {
+		switch w.Kind { //nolint:exhaustive // the others say nothing
+		case WordPaid, WordReturned:
 			d.contradicted(b, l, w)
+		case WordNoProof:
+			d.noProof(b, l, w)
 		}
 	case l.Status == LineSent:
 		d.ofSent(b, l, w)
@@ -75,7 +80,7 @@ func (d *decider) ofSent(b *Batch, l *Line, w Word) {
 		d.unopenable(b, l, w)
 	case WordReturned:
 		d.contradicted(b, l, w)
-	case WordPending, WordUndecided, WordNoDebit:
+	case WordPending, WordUndecided, WordNoDebit, WordNoProof, WordNoReturn:
 	}
 }
 
@@ -95,6 +100,9 @@ func (d *decider) ofOther(b *Batch, l *Line, w Word) {
 		switch {
 		case l.Status == LinePaid:
 			d.returned(b, l, w)
+		case l.Status == LineReturned && l.ReturnShown && w.Source != FromStatement:
+			d.lines.edit(l.LineKey)
+			l.ReturnShown = false
 		case l.Status != LineReturned:
 			d.contradicted(b, l, w)
 		}
@@ -108,18 +116,85 @@ func (d *decider) ofOther(b *Batch, l *Line, w Word) {
 		}
 	case WordNoDebit:
 		switch {
-		case l.Status == LinePaid && l.Settled == 0: // once people have decided, statements ask them no more
+		case l.Status == LinePaid && !l.settledPaid():
 			d.contradicted(b, l, w)
 		case l.Unproven && !l.Contested:
 			d.lines.edit(l.LineKey)
 			l.Unproven = false
+			l.Proofs = append(slices.Clip(l.Proofs), Proof{w.Attempt, d.cmd.At})
 			if l.Case == CaseUnproven {
 				l.Case = ""
 			}
 			d.emit(b, EventLineProven, nil, l)
 		}
+	case WordNoProof:
+		d.noProof(b, l, w)
+	case WordNoReturn:
+		d.noReturn(b, l, w)
 	case WordPending, WordUndecided, WordNotFound, WordDuplicate, WordChanged, WordUnopenable:
 	}
+}
+
+// noProof takes back that statements prove that an attempt paid nobody. If it is the last one, the refusal proves nothing again.
+// Otherwise the line was tried again because of the proof: people decide. While they decide about something else, it waits: the
+// word is told again.
+func (d *decider) noProof(b *Batch, l *Line, w Word) {
+	i := l.proof(w.Attempt)
+	if i < 0 || l.Contested || !d.cmd.At.After(l.Proofs[i].At) { // rows of money are told apart by their times
+		return
+	}
+	d.lines.edit(l.LineKey)
+	ended := l.Proofs[i]
+	l.Proofs = slices.Delete(slices.Clone(l.Proofs), i, i+1)
+	detail := said(w)
+	detail[DetailProofs] = FormatProofs([]Proof{ended})
+	if w.Attempt != l.Attempt || l.Status != LineRefused && l.Status != LineCancelled {
+		d.contest(b, l, w, detail)
+		return
+	}
+	l.Unproven, l.UnprovenAt = true, d.cmd.At
+	d.emit(b, EventLineUnproven, detail, l)
+	d.openCase(b, l, CaseUnproven, said(w))
+}
+
+// noReturn takes back that money of a line came back: the line is paid. If another line has paid it again meanwhile, people decide.
+func (d *decider) noReturn(b *Batch, l *Line, w Word) {
+	if !l.ReturnShown || l.Status != LineReturned || l.Contested || !d.cmd.At.After(l.EndedAt) {
+		return
+	}
+	detail := said(w)
+	detail[DetailReturnedAt] = l.EndedAt.Format(time.RFC3339Nano)
+	d.move(b, l, LinePaid)
+	l.EndedAt, l.ReturnShown = l.PaidAt, false
+	d.emit(b, EventReturnWithdrawn, detail, l)
+	if d.corrected(l) {
+		d.contradicted(b, l, w)
+	}
+}
+
+// FormatProofs returns proofs as a detail of an event has them, and ParseProofs reads it: each as attempt@time, with commas.
+func FormatProofs(all []Proof) string {
+	out := make([]string, len(all))
+	for i, p := range all {
+		out[i] = strconv.Itoa(p.Attempt) + "@" + p.At.Format(time.RFC3339Nano)
+	}
+	return strings.Join(out, ",")
+}
+
+// ParseProofs is the inverse of FormatProofs. The error says which part is none.
+func ParseProofs(s string) (all []Proof, err error) {
+	for part := range strings.SplitSeq(s, ",") {
+		number, at, _ := strings.Cut(part, "@")
+		var p Proof
+		if p.Attempt, err = strconv.Atoi(number); err == nil {
+			p.At, err = time.Parse(time.RFC3339Nano, at)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%q is no proof: %w", part, err)
+		}
+		all = append(all, p)
+	}
+	return all, nil
 }
 
 // ofOut takes a word about the last attempt of a line that an earlier one has paid. Money that moves is a second payment.
@@ -170,7 +245,7 @@ func (d *decider) paid(b *Batch, l *Line, w Word) {
 		d.emit(b, EventRefills, map[string]string{DetailAccount: a.Code})
 	}
 	d.move(b, l, LinePaid)
-	l.PaidBy = l.Attempt
+	l.PaidBy, l.PaidAt = l.Attempt, d.cmd.At
 	l.OperatorRef = w.OperatorRef
 	d.decided(l)
 	d.emit(b, EventLinePaid, said(w), l)
@@ -310,6 +385,7 @@ func (d *decider) returned(b *Batch, l *Line, w Word) {
 		d.openCase(b, l, CaseReturned, detail)
 		return
 	}
+	l.PaidAt, l.ReturnShown = l.paidAt(), w.Source == FromStatement
 	d.move(b, l, LineReturned)
 	d.emit(b, EventLineReturned, said(w), l)
 }

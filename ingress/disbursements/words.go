@@ -195,7 +195,7 @@ var french = words{ //nolint:gosec // texts, no credential
 		"batch.expired": "Lot expiré", "batch.discarded": "Lot abandonné", "batch.erp_asked": "Question à l’ERP", "batch.released": "Mise en paiement", "batch.held": "Suspension", "batch.resumed": "Suspension levée",
 		"batch.stopped": "Lot arrêté", "batch.overdue": "Dernier jour de paiement passé", "batch.done": "Lot terminé", "lines.added": "Lignes ajoutées", "lines.sent": "Lignes envoyées", "lines.resent": "Lignes renvoyées, même tentative",
 		"lines.enquired": "Lignes demandées à l’opérateur", "lines.cancelled": "Lignes annulées", "line.paid": "Ligne payée", "line.refused": "Ligne refusée", "line.unsent": "Ligne de nouveau à payer", "line.returned": "Ligne retournée",
-		"line.partly_returned": "Retour d’une partie", "line.retried": "Nouvel essai", "line.proven": "Refus prouvé", "line.corrected": "Ligne corrigée", "line.settled": "Ligne décidée par deux personnes", "case.opened": "Cas ouvert", "case.acknowledged": "Cas noté",
+		"line.partly_returned": "Retour d’une partie", "line.retried": "Nouvel essai", "line.proven": "Refus prouvé", "line.unproven": "Refus à prouver de nouveau", "line.return_withdrawn": "Retour annulé", "line.corrected": "Ligne corrigée", "line.settled": "Ligne décidée par deux personnes", "case.opened": "Cas ouvert", "case.acknowledged": "Cas noté",
 		"account.paused": "Compte en pause", "account.open": "Le compte paie de nouveau", "account.reopened": "Le compte est essayé de nouveau",
 	},
 	Done: map[string]string{
@@ -345,7 +345,7 @@ var english = words{
 		"batch.expired": "Batch expired", "batch.discarded": "Batch discarded", "batch.erp_asked": "Question to the ERP", "batch.released": "Released", "batch.held": "Held", "batch.resumed": "Hold lifted",
 		"batch.stopped": "Batch stopped", "batch.overdue": "Last day of payment over", "batch.done": "Batch done", "lines.added": "Lines added", "lines.sent": "Lines sent", "lines.resent": "Lines sent again, same attempt",
 		"lines.enquired": "Operator asked about lines", "lines.cancelled": "Lines cancelled", "line.paid": "Line paid", "line.refused": "Line refused", "line.unsent": "Line to be paid again", "line.returned": "Line returned",
-		"line.partly_returned": "A part returned", "line.retried": "New try", "line.proven": "Refusal proven", "line.corrected": "Line corrected", "line.settled": "Line decided by two people", "case.opened": "Case opened", "case.acknowledged": "Case noted",
+		"line.partly_returned": "A part returned", "line.retried": "New try", "line.proven": "Refusal proven", "line.unproven": "Refusal to be proven again", "line.return_withdrawn": "Return taken back", "line.corrected": "Line corrected", "line.settled": "Line decided by two people", "case.opened": "Case opened", "case.acknowledged": "Case noted",
 		"account.paused": "Account paused", "account.open": "The account pays again", "account.reopened": "The account is tried again",
 	},
 	Done: map[string]string{

@@ -81,6 +81,10 @@ func sampleBatchEvent(t disbursement.EventType) disbursement.Event {
 		e.Lines = []disbursement.Line{line}
 		b.Status, b.Sequence = disbursement.StatusDone, 12
 		b.Lines.Sent, b.Lines.Returned = disbursement.Total{}, b.Lines.Sent
+	case disbursement.EventReturnWithdrawn:
+		e.Lines = []disbursement.Line{line}
+		b.Status, b.Sequence = disbursement.StatusDone, 13
+		b.Lines.Sent, b.Lines.Paid.Count, b.Lines.Paid.Sum = disbursement.Total{}, b.Lines.Paid.Count+b.Lines.Sent.Count, b.Lines.Paid.Sum+b.Lines.Sent.Sum
 	}
 	return e
 }

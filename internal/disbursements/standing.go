@@ -187,7 +187,7 @@ func (s *Store) PaidLine(ctx context.Context, with Opener, known Passkeys, b Bat
 // history returns when the money of a line moved, from all steps of this line alone.
 func (s *Store) history(ctx context.Context, batch string, position int) (h disbursement.History, err error) {
 	steps, err := s.steps(ctx, ` AND lines = 1 AND detail ->> 'line' = $3 AND type = ANY($4)`, batch, StepsAtMost, strconv.Itoa(position), []string{
-		string(disbursement.EventLinePaid), string(disbursement.EventLineReturned), string(disbursement.EventLinePart), string(disbursement.EventLineSettled),
+		string(disbursement.EventLinePaid), string(disbursement.EventLineReturned), string(disbursement.EventReturnWithdrawn), string(disbursement.EventLinePart), string(disbursement.EventLineSettled),
 	})
 	if err != nil {
 		return h, err

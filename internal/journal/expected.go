@@ -54,6 +54,8 @@ const (
 	// States of undecided payouts: nobody knows, or the operator refused and that proves nothing.
 	ExpectedSent     ExpectedState = "sent"
 	ExpectedUnproven ExpectedState = "unproven"
+	// ExpectedProven is a refused payout of which statements alone prove that it paid nobody.
+	ExpectedProven ExpectedState = "proven"
 )
 
 // Expected is a row of expected_money: money that a statement must show. Like a Receipt it is

@@ -15,6 +15,7 @@ const (
 	withdrawnSuperseded = "superseded" // the operator replaced its report
 	withdrawnAskAgain   = "ask_again"  // staff have the operator asked anew
 	withdrawnDecided    = "decided"    // the operator decided an undecided collection
+	withdrawnStatement  = "statement"  // the statement was withdrawn that had said so
 )
 
 // ExpectedOf returns the expected money of an event, without its position; none for events that

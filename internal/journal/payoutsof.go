@@ -29,8 +29,10 @@ func PayoutsOf(r *record.DisbursementEvent) ([]Expected, error) {
 		}
 	case disbursement.EventLineProven:
 		of = func(p payout) []Expected {
-			return []Expected{p.unproven().Withdraw(withdrawnDecided), p.refused(p.line.Attempt)}
+			return []Expected{p.unproven().Withdraw(withdrawnDecided), p.proven()}
 		}
+	case disbursement.EventLineUnproven:
+		of = func(p payout) []Expected { return append(p.unshown(), p.unproven()) }
 	case disbursement.EventLineUnsent:
 		of = func(p payout) []Expected { return p.decided(p.refused(p.line.Attempt)) }
 	case disbursement.EventLinesCancel:
@@ -39,22 +41,30 @@ func PayoutsOf(r *record.DisbursementEvent) ([]Expected, error) {
 		}
 		of = func(p payout) []Expected { return p.decided(p.refused(p.line.Attempt)) }
 	case disbursement.EventLineReturned:
-		of = func(p payout) []Expected { return []Expected{p.returned(p.line.Amount, "")} }
+		of = func(p payout) []Expected { return []Expected{p.cameBack(p.line.PaidBy, p.at)} }
+	case disbursement.EventReturnWithdrawn:
+		of = func(p payout) []Expected {
+			return []Expected{p.cameBack(p.line.PaidBy, p.returnedAt).Withdraw(withdrawnStatement)}
+		}
 	case disbursement.EventLinePart:
 		amount, err := strconv.ParseInt(r.Detail[disbursement.DetailReported], 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s %s has no amount", ErrInvalidEntry, r.Type, r.ID)
 		}
 		of = func(p payout) []Expected {
-			return []Expected{p.returned(amount, r.Detail[disbursement.DetailCurrency])}
+			return []Expected{p.part(amount, r.Detail[disbursement.DetailCurrency])}
 		}
 	case disbursement.EventCaseOpened:
-		if r.Detail[disbursement.DetailCase] != string(disbursement.CaseUndecided) {
+		switch {
+		case r.Detail[disbursement.DetailCase] == string(disbursement.CaseUndecided):
+			of = func(p payout) []Expected { return []Expected{p.undecided()} }
+		case r.Detail[disbursement.DetailProofs] != "":
+			of = payout.unshown
+		default:
 			return nil, nil
 		}
-		of = func(p payout) []Expected { return []Expected{p.undecided()} }
 	case disbursement.EventLineSettled:
-		of = payout.settled
+		of = func(p payout) []Expected { return append(p.settled(), p.unshown()...) }
 	default:
 		return nil, nil
 	}
@@ -62,15 +72,34 @@ func PayoutsOf(r *record.DisbursementEvent) ([]Expected, error) {
 		return nil, fmt.Errorf("%w: %s %s has no batch", ErrInvalidEntry, r.Type, r.ID)
 	}
 	b := batches.ToBatch(r.Batch)
+	ended, returnedAt, err := endedBy(r)
+	if err != nil {
+		return nil, err
+	}
 	var out []Expected
 	for i := range r.Lines {
-		p := payout{batch: b, line: batches.ToLine(&r.Lines[i]), at: r.At, event: r.ID, detail: r.Detail}
+		p := payout{batch: b, line: batches.ToLine(&r.Lines[i]), at: r.At, event: r.ID, detail: r.Detail, ended: ended, returnedAt: returnedAt}
 		if p.line.Account < 0 || p.line.Account >= len(b.Accounts) {
 			return nil, fmt.Errorf("%w: %s %s names an account that its batch does not have", ErrInvalidEntry, r.Type, r.ID)
 		}
 		out = append(out, of(p)...)
 	}
 	return out, nil
+}
+
+// endedBy returns the proofs by statements that an event ends, and when the money had come back of which it says that it did not.
+func endedBy(r *record.DisbursementEvent) (proofs []disbursement.Proof, returnedAt time.Time, err error) {
+	if all := r.Detail[disbursement.DetailProofs]; all != "" {
+		if proofs, err = disbursement.ParseProofs(all); err != nil {
+			return nil, returnedAt, fmt.Errorf("%w: %s %s: %w", ErrInvalidEntry, r.Type, r.ID, err)
+		}
+	}
+	if at := r.Detail[disbursement.DetailReturnedAt]; at != "" || disbursement.EventType(r.Type) == disbursement.EventReturnWithdrawn {
+		if returnedAt, err = time.Parse(time.RFC3339Nano, at); err != nil {
+			return nil, returnedAt, fmt.Errorf("%w: %s %s: %w", ErrInvalidEntry, r.Type, r.ID, err)
+		}
+	}
+	return proofs, returnedAt, nil
 }
 
 // payout is a line after an event.
@@ -80,6 +109,9 @@ type payout struct {
 	at     time.Time
 	event  string
 	detail map[string]string
+	// ended are the proofs that the event ends, and returnedAt is when the money had come back that did not; zero for none.
+	ended      []disbursement.Proof
+	returnedAt time.Time
 }
 
 // entry returns the entry of an attempt. of tells it apart from others of its kind and attempt. It does not name the line by its
@@ -111,13 +143,46 @@ func (p payout) refused(attempt int) Expected {
 
 func stamp(at time.Time) string { return strconv.FormatInt(at.UnixMilli(), 10) }
 
-// returned returns the entry of money that came back. Parts may come back several times.
-func (p payout) returned(amount int64, currency string) Expected {
-	out := p.entry(ExpectedReturned, ExpectedReversed, p.line.PaidBy, p.at, amount)
-	if currency != "" { // a part
-		out.ID = ExpectedID(ExpectedReturned, out.CollectionID, p.event)
-		out.Currency, out.Reference = currency, p.detail[disbursement.DetailReference]
+// proven returns the entry of the last attempt, of which statements prove that it paid nobody. Events of before the line had its proofs
+// have that of a refusal.
+func (p payout) proven() Expected {
+	for _, proof := range p.line.Proofs {
+		if proof.Attempt == p.line.Attempt {
+			return p.shown(proof)
+		}
 	}
+	return p.refused(p.line.Attempt)
+}
+
+func (p payout) shown(proof disbursement.Proof) Expected {
+	return p.entry(ExpectedRefused, ExpectedProven, proof.Attempt, proof.At, -p.line.Amount, stamp(proof.At))
+}
+
+// unshown returns the rows that withdraw the proofs that the event ends. Where the attempt is neither unproven now nor has paid, it is
+// still one that its operator has refused.
+func (p payout) unshown() (out []Expected) {
+	for _, proof := range p.ended {
+		out = append(out, p.shown(proof).Withdraw(withdrawnStatement))
+		if proof.Attempt != p.line.PaidBy && !(p.line.Unproven && proof.Attempt == p.line.Attempt) {
+			out = append(out, p.refused(proof.Attempt))
+		}
+	}
+	return out
+}
+
+// cameBack returns the entry of the whole amount of an attempt that came back at a time. A statement that says so may be withdrawn: then
+// it comes back once more as another entry. Lines of which it is not noted when they were paid are of before that was possible.
+func (p payout) cameBack(attempt int, at time.Time) Expected {
+	if p.line.PaidAt.IsZero() && p.returnedAt.IsZero() {
+		return p.entry(ExpectedReturned, ExpectedReversed, attempt, at, p.line.Amount)
+	}
+	return p.entry(ExpectedReturned, ExpectedReversed, attempt, at, p.line.Amount, stamp(at))
+}
+
+// part returns the entry of a part that came back. Parts may come back several times.
+func (p payout) part(amount int64, currency string) Expected {
+	out := p.entry(ExpectedReturned, ExpectedReversed, p.line.PaidBy, p.at, amount, p.event)
+	out.Currency, out.Reference = currency, p.detail[disbursement.DetailReference]
 	return out
 }
 
@@ -129,7 +194,11 @@ func (p payout) undecided() Expected {
 // unproven returns the entry of the last attempt, which its operator refused without proving that no money moved. It is of the day
 // on which the attempt was sent.
 func (p payout) unproven() Expected {
-	return p.entry(ExpectedUndecided, ExpectedUnproven, p.line.Attempt, p.line.SentAt, -p.line.Amount, ExpectedUnproven)
+	of := []string{ExpectedUnproven}
+	if at := p.line.UnprovenAt; !at.IsZero() { // once more
+		of = append(of, stamp(at))
+	}
+	return p.entry(ExpectedUndecided, ExpectedUnproven, p.line.Attempt, p.line.SentAt, -p.line.Amount, of...)
 }
 
 // decided returns an entry, and before it the row that withdraws that of the undecided attempt. An attempt that was
@@ -160,9 +229,12 @@ func (p payout) settled() (out []Expected) {
 		return out
 	}
 	if before != 0 {
-		// Of a line that came back it is not known when it was paid: the payment and its return both stay, and add up to nothing.
+		// Of a line that came back it may not be known when it was paid: the payment and its return both stay, and add up to nothing.
 		if at, err := time.Parse(time.RFC3339Nano, p.detail[disbursement.DetailPaidAt]); err == nil {
 			out = append(out, p.paid(before, at).Withdraw(withdrawnDecided), p.refused(before))
+			if !p.returnedAt.IsZero() && now == 0 {
+				out = append(out, p.cameBack(before, p.returnedAt).Withdraw(withdrawnDecided))
+			}
 		}
 	}
 	if now != 0 {

@@ -34,7 +34,7 @@ func sendersOf(do disbursement.Action) []string {
 			return []string{SenderDisburse}
 		case disbursement.FromStatement:
 			switch do.Kind { //nolint:exhaustive // what a statement can say
-			case disbursement.WordPaid, disbursement.WordReturned, disbursement.WordNoDebit:
+			case disbursement.WordPaid, disbursement.WordReturned, disbursement.WordNoDebit, disbursement.WordNoProof, disbursement.WordNoReturn:
 				return []string{SenderMatch}
 			}
 		case disbursement.FromCallback: // nobody hears these words yet

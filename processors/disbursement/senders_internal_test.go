@@ -30,6 +30,8 @@ var actions = map[string][]disbursement.Action{
 		disbursement.Word{Source: disbursement.FromStatement, Kind: disbursement.WordPaid},
 		disbursement.Word{Source: disbursement.FromStatement, Kind: disbursement.WordReturned},
 		disbursement.Word{Source: disbursement.FromStatement, Kind: disbursement.WordNoDebit},
+		disbursement.Word{Source: disbursement.FromStatement, Kind: disbursement.WordNoProof},
+		disbursement.Word{Source: disbursement.FromStatement, Kind: disbursement.WordNoReturn},
 		disbursement.Word{Source: disbursement.FromStatement, Kind: disbursement.WordRefused},
 		disbursement.Word{},
 	},
@@ -41,7 +43,7 @@ var sends = map[string][]string{
 	"operator": {"Open", "AddLines", "Seal", "Discard", "Recall", "SetHold", "Stop", "Retry", "Cancel", "Acknowledge", "TryAccount", "SetPolicy", "Enrol", "Revoke"},
 	"office":   {"Open", "AddLines", "Seal", "Discard", "Approve", "Reject", "Release", "Lift", "Settle", "Recall", "SetHold", "Stop", "Retry", "Cancel", "Acknowledge", "TryAccount", "SetPolicy", "Enrol", "Revoke"},
 	"disburse": {"Word request", "Word enquiry"},
-	"match":    {"Word statement paid", "Word statement returned", "Word statement no_debit"},
+	"match":    {"Word statement paid", "Word statement returned", "Word statement no_debit", "Word statement no_proof", "Word statement no_return"},
 	"erp":      {"ERPSame"},
 }
 

@@ -68,7 +68,7 @@ func BatchWebhook(e disbursement.Event, applicationID string) ([]byte, error) {
 		Sums:   batchNumbersOf(b, b.Sum, func(t disbursement.Total) int64 { return t.Sum }),
 	}
 	switch e.Type { //nolint:exhaustive // the others are of the batch
-	case disbursement.EventLineRefused, disbursement.EventLineReturned, disbursement.EventLineSettled:
+	case disbursement.EventLineRefused, disbursement.EventLineReturned, disbursement.EventReturnWithdrawn, disbursement.EventLineSettled:
 		if len(e.Lines) != 1 {
 			return nil, fmt.Errorf("the event %s names %d lines, not one", e.Type, len(e.Lines))
 		}

@@ -104,6 +104,7 @@ func TestBatchBodies(t *testing.T) {
 		"line refused": {event(disbursement.EventLineRefused, reason, line), head + "disbursement.line_refused" + batch + `,"line_ref":"AGENT-5","payout_ref":"` + disbursement.NewAttemptID("dsb_1", 4, 2).PayoutRef() + `","code":"PAYEE_NOT_FOUND"}`},
 		"settled":      {event(disbursement.EventLineSettled, nil, settled), head + "disbursement.line_refused" + batch + `,"line_ref":"AGENT-5","payout_ref":"` + disbursement.NewAttemptID("dsb_1", 4, 2).PayoutRef() + `","code":null}`},
 		"returned":     {event(disbursement.EventLineReturned, nil, paidBefore), head + "disbursement.line_returned" + batch + `,"line_ref":"AGENT-5","payout_ref":"` + disbursement.NewAttemptID("dsb_1", 4, 1).PayoutRef() + `","code":null}`},
+		"not returned": {event(disbursement.EventReturnWithdrawn, nil, paidBefore), head + "disbursement.line_return_withdrawn" + batch + `,"line_ref":"AGENT-5","payout_ref":"` + disbursement.NewAttemptID("dsb_1", 4, 1).PayoutRef() + `","code":null}`},
 	} {
 		got, err := payload.BatchWebhook(c.of, "app")
 		if err != nil || string(got) != c.want {

@@ -4757,6 +4757,36 @@ func (r *BatchLineKey) readFrom(d *reader) {
 	r.Position = d.readInt()
 }
 
+// BatchLineProof is a part of other records.
+type BatchLineProof struct {
+	Attempt int32
+	At      time.Time
+}
+
+func (r *BatchLineProof) fromNative(m map[string]any) {
+	r.Attempt = from[int32](m["attempt"])
+	r.At = fromNullable[time.Time]("long.timestamp-millis", m["at"])
+}
+
+func (r *BatchLineProof) appendTo(b []byte) []byte {
+	b = appendInt(b, r.Attempt)
+	if !r.At.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.At)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *BatchLineProof) readFrom(d *reader) {
+	*r = BatchLineProof{}
+	r.Attempt = d.readInt()
+	if d.present() {
+		r.At = d.readTime()
+	}
+}
+
 // BatchLine: A line of a disbursement batch (disbursement.state).
 type BatchLine struct {
 	Batch    string
@@ -4788,6 +4818,8 @@ type BatchLine struct {
 	Unsent int32
 	// decisions of two people
 	Settled int32
+	// attempt that the last one was about
+	SettledFor int32
 	// first request of the attempt
 	SentAt time.Time
 	// last request
@@ -4796,12 +4828,20 @@ type BatchLine struct {
 	Answered    bool
 	Declined    bool
 	Unproven    bool
-	Contested   bool
+	// when the proof of the last attempt was taken back
+	UnprovenAt time.Time
+	// attempts of which statements alone prove that no money moved
+	Proofs    []BatchLineProof
+	Contested bool
 	// attempt whose word made the line contested
 	Doubt int32
 	// attempt that paid
 	PaidBy int32
 	Out    bool
+	// when the service learned it
+	PaidAt time.Time
+	// a statement alone says that the money came back
+	ReturnShown bool
 	// kind of the open case
 	Case string
 	// the operator's reason
@@ -4827,16 +4867,21 @@ func (r *BatchLine) fromNative(m map[string]any) {
 	r.Retries = from[int32](m["retries"])
 	r.Unsent = from[int32](m["unsent"])
 	r.Settled = from[int32](m["settled"])
+	r.SettledFor = from[int32](m["settled_for"])
 	r.SentAt = fromNullable[time.Time]("long.timestamp-millis", m["sent_at"])
 	r.RequestedAt = fromNullable[time.Time]("long.timestamp-millis", m["requested_at"])
 	r.EnquiredAt = fromNullable[time.Time]("long.timestamp-millis", m["enquired_at"])
 	r.Answered = from[bool](m["answered"])
 	r.Declined = from[bool](m["declined"])
 	r.Unproven = from[bool](m["unproven"])
+	r.UnprovenAt = fromNullable[time.Time]("long.timestamp-millis", m["unproven_at"])
+	r.Proofs = fromRecords[BatchLineProof](m["proofs"])
 	r.Contested = from[bool](m["contested"])
 	r.Doubt = from[int32](m["doubt"])
 	r.PaidBy = from[int32](m["paid_by"])
 	r.Out = from[bool](m["out"])
+	r.PaidAt = fromNullable[time.Time]("long.timestamp-millis", m["paid_at"])
+	r.ReturnShown = from[bool](m["return_shown"])
 	r.Case = fromNullable[string]("string", m["case"])
 	r.Code = fromNullable[string]("string", m["code"])
 	r.OperatorRef = fromNullable[string]("string", m["operator_ref"])
@@ -4870,6 +4915,7 @@ func (r *BatchLine) appendTo(b []byte) []byte {
 	b = appendInt(b, r.Retries)
 	b = appendInt(b, r.Unsent)
 	b = appendInt(b, r.Settled)
+	b = appendInt(b, r.SettledFor)
 	if !r.SentAt.IsZero() {
 		b = append(b, 2)
 		b = appendTime(b, r.SentAt)
@@ -4891,10 +4937,30 @@ func (r *BatchLine) appendTo(b []byte) []byte {
 	b = appendBoolean(b, r.Answered)
 	b = appendBoolean(b, r.Declined)
 	b = appendBoolean(b, r.Unproven)
+	if !r.UnprovenAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.UnprovenAt)
+	} else {
+		b = append(b, 0)
+	}
+	if len(r.Proofs) > 0 {
+		b = appendLong(b, int64(len(r.Proofs)))
+		for i := range r.Proofs {
+			b = r.Proofs[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
 	b = appendBoolean(b, r.Contested)
 	b = appendInt(b, r.Doubt)
 	b = appendInt(b, r.PaidBy)
 	b = appendBoolean(b, r.Out)
+	if !r.PaidAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.PaidAt)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendBoolean(b, r.ReturnShown)
 	if r.Case != "" {
 		b = append(b, 2)
 		b = appendString(b, r.Case)
@@ -4944,6 +5010,7 @@ func (r *BatchLine) readFrom(d *reader) {
 	r.Retries = d.readInt()
 	r.Unsent = d.readInt()
 	r.Settled = d.readInt()
+	r.SettledFor = d.readInt()
 	if d.present() {
 		r.SentAt = d.readTime()
 	}
@@ -4956,10 +5023,22 @@ func (r *BatchLine) readFrom(d *reader) {
 	r.Answered = d.readBoolean()
 	r.Declined = d.readBoolean()
 	r.Unproven = d.readBoolean()
+	if d.present() {
+		r.UnprovenAt = d.readTime()
+	}
+	for left := int64(0); d.item(&left); {
+		var e BatchLineProof
+		e.readFrom(d)
+		r.Proofs = append(r.Proofs, e)
+	}
 	r.Contested = d.readBoolean()
 	r.Doubt = d.readInt()
 	r.PaidBy = d.readInt()
 	r.Out = d.readBoolean()
+	if d.present() {
+		r.PaidAt = d.readTime()
+	}
+	r.ReturnShown = d.readBoolean()
 	if d.present() {
 		r.Case = d.readString()
 	}
@@ -7855,7 +7934,7 @@ func (*ERPAnswer) Name() string { return "quittance.ERPAnswer" }
 // Schema is the Avro schema with every named type expanded.
 func (*ERPAnswer) Schema() string { return schemaERPAnswer }
 
-const schemaBatchLine = `{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"},{"name":"ref","type":"string"},{"name":"account","type":"int"},{"name":"amount","type":"long"},{"name":"leaf","type":"bytes"},{"default":null,"name":"sealed","type":["null","bytes"]},{"name":"corrects","type":{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"}],"name":"BatchLineKey","namespace":"quittance","type":"record"}},{"default":null,"name":"corrects_ref","type":["null","string"]},{"name":"corrected_by","type":"quittance.BatchLineKey"},{"name":"status","type":"string"},{"name":"attempt","type":"int"},{"name":"try","type":"int"},{"name":"retries","type":"int"},{"default":0,"name":"unsent","type":"int"},{"default":0,"name":"settled","type":"int"},{"default":null,"name":"sent_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"requested_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"enquired_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"answered","type":"boolean"},{"name":"declined","type":"boolean"},{"name":"unproven","type":"boolean"},{"name":"contested","type":"boolean"},{"name":"doubt","type":"int"},{"name":"paid_by","type":"int"},{"name":"out","type":"boolean"},{"default":null,"name":"case","type":["null","string"]},{"default":null,"name":"code","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"BatchLine","namespace":"quittance","type":"record"}`
+const schemaBatchLine = `{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"},{"name":"ref","type":"string"},{"name":"account","type":"int"},{"name":"amount","type":"long"},{"name":"leaf","type":"bytes"},{"default":null,"name":"sealed","type":["null","bytes"]},{"name":"corrects","type":{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"}],"name":"BatchLineKey","namespace":"quittance","type":"record"}},{"default":null,"name":"corrects_ref","type":["null","string"]},{"name":"corrected_by","type":"quittance.BatchLineKey"},{"name":"status","type":"string"},{"name":"attempt","type":"int"},{"name":"try","type":"int"},{"name":"retries","type":"int"},{"default":0,"name":"unsent","type":"int"},{"default":0,"name":"settled","type":"int"},{"default":0,"name":"settled_for","type":"int"},{"default":null,"name":"sent_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"requested_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"enquired_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"answered","type":"boolean"},{"name":"declined","type":"boolean"},{"name":"unproven","type":"boolean"},{"default":null,"name":"unproven_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":[],"name":"proofs","type":{"items":{"fields":[{"name":"attempt","type":"int"},{"default":null,"name":"at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"BatchLineProof","namespace":"quittance","type":"record"},"type":"array"}},{"name":"contested","type":"boolean"},{"name":"doubt","type":"int"},{"name":"paid_by","type":"int"},{"name":"out","type":"boolean"},{"default":null,"name":"paid_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"return_shown","type":"boolean"},{"default":null,"name":"case","type":["null","string"]},{"default":null,"name":"code","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"BatchLine","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*BatchLine) Name() string { return "quittance.BatchLine" }
@@ -7927,7 +8006,7 @@ func (*BatchRevision) Name() string { return "quittance.BatchRevision" }
 // Schema is the Avro schema with every named type expanded.
 func (*BatchRevision) Schema() string { return schemaBatchRevision }
 
-const schemaDisbursementEvent = `{"fields":[{"name":"id","type":"string"},{"name":"type","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"default":null,"name":"batch","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"batch_ref","type":"string"},{"name":"revision","type":"int"},{"name":"scope","type":"string"},{"name":"source","type":"string"},{"name":"currency","type":"string"},{"name":"date","type":"string"},{"name":"maker","type":"string"},{"name":"import_id","type":"string"},{"name":"status","type":"string"},{"name":"hold","type":{"fields":[{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"BatchHold","namespace":"quittance","type":"record"}},{"name":"holds","type":"int"},{"name":"count","type":"int"},{"name":"sum","type":"long"},{"name":"largest","type":"long"},{"default":null,"name":"last_ref","type":["null","string"]},{"name":"tree","type":{"fields":[{"name":"size","type":"int"},{"default":[],"name":"peaks","type":{"items":"bytes","type":"array"}}],"name":"LeafTree","namespace":"quittance","type":"record"}},{"name":"lines","type":{"fields":[{"name":"ready","type":{"fields":[{"name":"count","type":"int"},{"name":"sum","type":"long"}],"name":"LineTotal","namespace":"quittance","type":"record"}},{"name":"sent","type":"quittance.LineTotal"},{"name":"paid","type":"quittance.LineTotal"},{"name":"refused","type":"quittance.LineTotal"},{"name":"cancelled","type":"quittance.LineTotal"},{"name":"returned","type":"quittance.LineTotal"}],"name":"LineTotals","namespace":"quittance","type":"record"}},{"default":[],"name":"accounts","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"fingerprint","type":"string"},{"name":"per_second","type":"int"},{"name":"count","type":"int"},{"name":"sum","type":"long"},{"name":"head","type":"long"},{"name":"tail","type":"long"}],"name":"BatchFunding","namespace":"quittance","type":"record"},"type":"array"}},{"name":"digest","type":"bytes"},{"default":null,"name":"approve_until","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"pay_until","type":["null","string"]},{"default":null,"name":"counted_on","type":["null","string"]},{"name":"on_date","type":"boolean"},{"default":null,"name":"waiver","type":["null","string"]},{"default":null,"name":"opened_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"sealed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"released_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"asked_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"stopped","type":"boolean"},{"name":"overdue","type":"boolean"},{"name":"sweeping","type":"boolean"},{"name":"cursor","type":"int"},{"name":"sequence","type":"long"}],"name":"Batch","namespace":"quittance","type":"record"}]},{"default":[],"name":"lines","type":{"items":{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"},{"name":"ref","type":"string"},{"name":"account","type":"int"},{"name":"amount","type":"long"},{"name":"leaf","type":"bytes"},{"default":null,"name":"sealed","type":["null","bytes"]},{"name":"corrects","type":{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"}],"name":"BatchLineKey","namespace":"quittance","type":"record"}},{"default":null,"name":"corrects_ref","type":["null","string"]},{"name":"corrected_by","type":"quittance.BatchLineKey"},{"name":"status","type":"string"},{"name":"attempt","type":"int"},{"name":"try","type":"int"},{"name":"retries","type":"int"},{"default":0,"name":"unsent","type":"int"},{"default":0,"name":"settled","type":"int"},{"default":null,"name":"sent_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"requested_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"enquired_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"answered","type":"boolean"},{"name":"declined","type":"boolean"},{"name":"unproven","type":"boolean"},{"name":"contested","type":"boolean"},{"name":"doubt","type":"int"},{"name":"paid_by","type":"int"},{"name":"out","type":"boolean"},{"default":null,"name":"case","type":["null","string"]},{"default":null,"name":"code","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"BatchLine","namespace":"quittance","type":"record"},"type":"array"}},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":{},"name":"detail","type":{"type":"map","values":"string"}},{"default":null,"name":"sealing","type":["null",{"fields":[{"name":"content","type":{"fields":[{"name":"batch","type":"string"},{"name":"batch_ref","type":"string"},{"name":"revision","type":"int"},{"name":"agency","type":"string"},{"name":"mode","type":"string"},{"name":"currency","type":"string"},{"name":"date","type":"string"},{"name":"maker","type":"string"},{"name":"count","type":"int"},{"name":"sum","type":"long"},{"name":"largest","type":"long"},{"name":"root","type":"bytes"},{"default":[],"name":"accounts","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"fingerprint","type":"string"},{"name":"count","type":"int"},{"name":"sum","type":"long"}],"name":"SealedAccount","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"approve_until","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"pay_until","type":"string"},{"name":"policy","type":"long"},{"default":[],"name":"levels","type":{"items":{"fields":[{"default":null,"name":"role","type":["null","string"]},{"name":"needed","type":"int"},{"default":[],"name":"persons","type":{"items":{"fields":[{"name":"id","type":"string"},{"default":null,"name":"for","type":["null","string"]},{"default":[],"name":"keys","type":{"items":"bytes","type":"array"}}],"name":"Approver","namespace":"quittance","type":"record"},"type":"array"}}],"name":"ApprovalLevel","namespace":"quittance","type":"record"},"type":"array"}},{"name":"rp_id","type":"string"},{"name":"origin","type":"string"}],"name":"SealedBatch","namespace":"quittance","type":"record"}},{"default":[],"name":"approvals","type":{"items":{"fields":[{"name":"level","type":"int"},{"name":"person","type":"string"},{"default":null,"name":"for","type":["null","string"]},{"default":null,"name":"at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"signed","type":{"fields":[{"name":"person","type":"string"},{"name":"assertion","type":{"fields":[{"name":"public_key","type":"bytes"},{"name":"client_data","type":"bytes"},{"name":"authenticator_data","type":"bytes"},{"name":"signature","type":"bytes"}],"name":"PasskeyAssertion","namespace":"quittance","type":"record"}}],"name":"PasskeySignature","namespace":"quittance","type":"record"}}],"name":"BatchApproval","namespace":"quittance","type":"record"},"type":"array"}}],"name":"BatchSealing","namespace":"quittance","type":"record"}]},{"default":null,"name":"agency","type":["null",{"fields":[{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"default":[],"name":"batches","type":{"items":"string","type":"array"}},{"name":"policy","type":{"fields":[{"name":"version","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"default":[],"name":"tiers","type":{"items":{"fields":[{"name":"up_to","type":"long"},{"default":[],"name":"rules","type":{"items":{"fields":[{"name":"role","type":"string"},{"name":"needed","type":"int"}],"name":"ApprovalRule","namespace":"quittance","type":"record"},"type":"array"}}],"name":"ApprovalTier","namespace":"quittance","type":"record"},"type":"array"}},{"name":"line_from","type":"long"},{"name":"day_limit","type":"long"},{"name":"approve_within_ms","type":"long"},{"name":"pay_within_days","type":"int"},{"default":null,"name":"name_check","type":["null","string"]},{"default":null,"name":"release","type":["null","string"]},{"default":[],"name":"watchers","type":{"items":"string","type":"array"}}],"name":"ApprovalPolicy","namespace":"quittance","type":"record"}},{"name":"next","type":"quittance.ApprovalPolicy"},{"default":null,"name":"next_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"scope","type":["null","string"]},{"name":"registry","type":"long"},{"default":null,"name":"day","type":["null","string"]},{"name":"sealed","type":"long"}],"name":"BatchAgency","namespace":"quittance","type":"record"}]},{"default":null,"name":"roster","type":["null",{"fields":[{"name":"tenant_id","type":"string"},{"default":[],"name":"people","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"number","type":"string"},{"default":[],"name":"roles","type":{"items":"string","type":"array"}},{"default":null,"name":"for","type":["null","string"]},{"default":null,"name":"until","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":[],"name":"keys","type":{"items":{"fields":[{"name":"hash","type":"bytes"},{"default":null,"name":"at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"removed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"RosterKey","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"revoked_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"RosterPerson","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"rp_id","type":["null","string"]},{"default":null,"name":"origin","type":["null","string"]},{"name":"changes","type":"long"}],"name":"BatchRoster","namespace":"quittance","type":"record"}]},{"default":[],"name":"confirmed","type":{"items":"quittance.PasskeySignature","type":"array"}}],"name":"DisbursementEvent","namespace":"quittance","type":"record"}`
+const schemaDisbursementEvent = `{"fields":[{"name":"id","type":"string"},{"name":"type","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"default":null,"name":"batch","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"batch_ref","type":"string"},{"name":"revision","type":"int"},{"name":"scope","type":"string"},{"name":"source","type":"string"},{"name":"currency","type":"string"},{"name":"date","type":"string"},{"name":"maker","type":"string"},{"name":"import_id","type":"string"},{"name":"status","type":"string"},{"name":"hold","type":{"fields":[{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"BatchHold","namespace":"quittance","type":"record"}},{"name":"holds","type":"int"},{"name":"count","type":"int"},{"name":"sum","type":"long"},{"name":"largest","type":"long"},{"default":null,"name":"last_ref","type":["null","string"]},{"name":"tree","type":{"fields":[{"name":"size","type":"int"},{"default":[],"name":"peaks","type":{"items":"bytes","type":"array"}}],"name":"LeafTree","namespace":"quittance","type":"record"}},{"name":"lines","type":{"fields":[{"name":"ready","type":{"fields":[{"name":"count","type":"int"},{"name":"sum","type":"long"}],"name":"LineTotal","namespace":"quittance","type":"record"}},{"name":"sent","type":"quittance.LineTotal"},{"name":"paid","type":"quittance.LineTotal"},{"name":"refused","type":"quittance.LineTotal"},{"name":"cancelled","type":"quittance.LineTotal"},{"name":"returned","type":"quittance.LineTotal"}],"name":"LineTotals","namespace":"quittance","type":"record"}},{"default":[],"name":"accounts","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"fingerprint","type":"string"},{"name":"per_second","type":"int"},{"name":"count","type":"int"},{"name":"sum","type":"long"},{"name":"head","type":"long"},{"name":"tail","type":"long"}],"name":"BatchFunding","namespace":"quittance","type":"record"},"type":"array"}},{"name":"digest","type":"bytes"},{"default":null,"name":"approve_until","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"pay_until","type":["null","string"]},{"default":null,"name":"counted_on","type":["null","string"]},{"name":"on_date","type":"boolean"},{"default":null,"name":"waiver","type":["null","string"]},{"default":null,"name":"opened_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"sealed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"released_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"asked_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"stopped","type":"boolean"},{"name":"overdue","type":"boolean"},{"name":"sweeping","type":"boolean"},{"name":"cursor","type":"int"},{"name":"sequence","type":"long"}],"name":"Batch","namespace":"quittance","type":"record"}]},{"default":[],"name":"lines","type":{"items":{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"},{"name":"ref","type":"string"},{"name":"account","type":"int"},{"name":"amount","type":"long"},{"name":"leaf","type":"bytes"},{"default":null,"name":"sealed","type":["null","bytes"]},{"name":"corrects","type":{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"}],"name":"BatchLineKey","namespace":"quittance","type":"record"}},{"default":null,"name":"corrects_ref","type":["null","string"]},{"name":"corrected_by","type":"quittance.BatchLineKey"},{"name":"status","type":"string"},{"name":"attempt","type":"int"},{"name":"try","type":"int"},{"name":"retries","type":"int"},{"default":0,"name":"unsent","type":"int"},{"default":0,"name":"settled","type":"int"},{"default":0,"name":"settled_for","type":"int"},{"default":null,"name":"sent_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"requested_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"enquired_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"answered","type":"boolean"},{"name":"declined","type":"boolean"},{"name":"unproven","type":"boolean"},{"default":null,"name":"unproven_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":[],"name":"proofs","type":{"items":{"fields":[{"name":"attempt","type":"int"},{"default":null,"name":"at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"BatchLineProof","namespace":"quittance","type":"record"},"type":"array"}},{"name":"contested","type":"boolean"},{"name":"doubt","type":"int"},{"name":"paid_by","type":"int"},{"name":"out","type":"boolean"},{"default":null,"name":"paid_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"return_shown","type":"boolean"},{"default":null,"name":"case","type":["null","string"]},{"default":null,"name":"code","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"BatchLine","namespace":"quittance","type":"record"},"type":"array"}},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":{},"name":"detail","type":{"type":"map","values":"string"}},{"default":null,"name":"sealing","type":["null",{"fields":[{"name":"content","type":{"fields":[{"name":"batch","type":"string"},{"name":"batch_ref","type":"string"},{"name":"revision","type":"int"},{"name":"agency","type":"string"},{"name":"mode","type":"string"},{"name":"currency","type":"string"},{"name":"date","type":"string"},{"name":"maker","type":"string"},{"name":"count","type":"int"},{"name":"sum","type":"long"},{"name":"largest","type":"long"},{"name":"root","type":"bytes"},{"default":[],"name":"accounts","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"fingerprint","type":"string"},{"name":"count","type":"int"},{"name":"sum","type":"long"}],"name":"SealedAccount","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"approve_until","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"pay_until","type":"string"},{"name":"policy","type":"long"},{"default":[],"name":"levels","type":{"items":{"fields":[{"default":null,"name":"role","type":["null","string"]},{"name":"needed","type":"int"},{"default":[],"name":"persons","type":{"items":{"fields":[{"name":"id","type":"string"},{"default":null,"name":"for","type":["null","string"]},{"default":[],"name":"keys","type":{"items":"bytes","type":"array"}}],"name":"Approver","namespace":"quittance","type":"record"},"type":"array"}}],"name":"ApprovalLevel","namespace":"quittance","type":"record"},"type":"array"}},{"name":"rp_id","type":"string"},{"name":"origin","type":"string"}],"name":"SealedBatch","namespace":"quittance","type":"record"}},{"default":[],"name":"approvals","type":{"items":{"fields":[{"name":"level","type":"int"},{"name":"person","type":"string"},{"default":null,"name":"for","type":["null","string"]},{"default":null,"name":"at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"signed","type":{"fields":[{"name":"person","type":"string"},{"name":"assertion","type":{"fields":[{"name":"public_key","type":"bytes"},{"name":"client_data","type":"bytes"},{"name":"authenticator_data","type":"bytes"},{"name":"signature","type":"bytes"}],"name":"PasskeyAssertion","namespace":"quittance","type":"record"}}],"name":"PasskeySignature","namespace":"quittance","type":"record"}}],"name":"BatchApproval","namespace":"quittance","type":"record"},"type":"array"}}],"name":"BatchSealing","namespace":"quittance","type":"record"}]},{"default":null,"name":"agency","type":["null",{"fields":[{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"default":[],"name":"batches","type":{"items":"string","type":"array"}},{"name":"policy","type":{"fields":[{"name":"version","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"default":[],"name":"tiers","type":{"items":{"fields":[{"name":"up_to","type":"long"},{"default":[],"name":"rules","type":{"items":{"fields":[{"name":"role","type":"string"},{"name":"needed","type":"int"}],"name":"ApprovalRule","namespace":"quittance","type":"record"},"type":"array"}}],"name":"ApprovalTier","namespace":"quittance","type":"record"},"type":"array"}},{"name":"line_from","type":"long"},{"name":"day_limit","type":"long"},{"name":"approve_within_ms","type":"long"},{"name":"pay_within_days","type":"int"},{"default":null,"name":"name_check","type":["null","string"]},{"default":null,"name":"release","type":["null","string"]},{"default":[],"name":"watchers","type":{"items":"string","type":"array"}}],"name":"ApprovalPolicy","namespace":"quittance","type":"record"}},{"name":"next","type":"quittance.ApprovalPolicy"},{"default":null,"name":"next_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"scope","type":["null","string"]},{"name":"registry","type":"long"},{"default":null,"name":"day","type":["null","string"]},{"name":"sealed","type":"long"}],"name":"BatchAgency","namespace":"quittance","type":"record"}]},{"default":null,"name":"roster","type":["null",{"fields":[{"name":"tenant_id","type":"string"},{"default":[],"name":"people","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"number","type":"string"},{"default":[],"name":"roles","type":{"items":"string","type":"array"}},{"default":null,"name":"for","type":["null","string"]},{"default":null,"name":"until","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":[],"name":"keys","type":{"items":{"fields":[{"name":"hash","type":"bytes"},{"default":null,"name":"at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"removed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"RosterKey","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"revoked_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"RosterPerson","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"rp_id","type":["null","string"]},{"default":null,"name":"origin","type":["null","string"]},{"name":"changes","type":"long"}],"name":"BatchRoster","namespace":"quittance","type":"record"}]},{"default":[],"name":"confirmed","type":{"items":"quittance.PasskeySignature","type":"array"}}],"name":"DisbursementEvent","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*DisbursementEvent) Name() string { return "quittance.DisbursementEvent" }
@@ -7951,7 +8030,7 @@ func (*DisbursementReply) Name() string { return "quittance.DisbursementReply" }
 // Schema is the Avro schema with every named type expanded.
 func (*DisbursementReply) Schema() string { return schemaDisbursementReply }
 
-const schemaPayoutRequest = `{"fields":[{"name":"kind","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"line","type":{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"},{"name":"ref","type":"string"},{"name":"account","type":"int"},{"name":"amount","type":"long"},{"name":"leaf","type":"bytes"},{"default":null,"name":"sealed","type":["null","bytes"]},{"name":"corrects","type":{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"}],"name":"BatchLineKey","namespace":"quittance","type":"record"}},{"default":null,"name":"corrects_ref","type":["null","string"]},{"name":"corrected_by","type":"quittance.BatchLineKey"},{"name":"status","type":"string"},{"name":"attempt","type":"int"},{"name":"try","type":"int"},{"name":"retries","type":"int"},{"default":0,"name":"unsent","type":"int"},{"default":0,"name":"settled","type":"int"},{"default":null,"name":"sent_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"requested_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"enquired_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"answered","type":"boolean"},{"name":"declined","type":"boolean"},{"name":"unproven","type":"boolean"},{"name":"contested","type":"boolean"},{"name":"doubt","type":"int"},{"name":"paid_by","type":"int"},{"name":"out","type":"boolean"},{"default":null,"name":"case","type":["null","string"]},{"default":null,"name":"code","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"BatchLine","namespace":"quittance","type":"record"}},{"name":"account","type":"string"},{"name":"fingerprint","type":"string"},{"name":"currency","type":"string"},{"default":0,"name":"closings","type":"int"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"not_after","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"PayoutRequest","namespace":"quittance","type":"record"}`
+const schemaPayoutRequest = `{"fields":[{"name":"kind","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"line","type":{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"},{"name":"ref","type":"string"},{"name":"account","type":"int"},{"name":"amount","type":"long"},{"name":"leaf","type":"bytes"},{"default":null,"name":"sealed","type":["null","bytes"]},{"name":"corrects","type":{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"}],"name":"BatchLineKey","namespace":"quittance","type":"record"}},{"default":null,"name":"corrects_ref","type":["null","string"]},{"name":"corrected_by","type":"quittance.BatchLineKey"},{"name":"status","type":"string"},{"name":"attempt","type":"int"},{"name":"try","type":"int"},{"name":"retries","type":"int"},{"default":0,"name":"unsent","type":"int"},{"default":0,"name":"settled","type":"int"},{"default":0,"name":"settled_for","type":"int"},{"default":null,"name":"sent_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"requested_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"enquired_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"answered","type":"boolean"},{"name":"declined","type":"boolean"},{"name":"unproven","type":"boolean"},{"default":null,"name":"unproven_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":[],"name":"proofs","type":{"items":{"fields":[{"name":"attempt","type":"int"},{"default":null,"name":"at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"BatchLineProof","namespace":"quittance","type":"record"},"type":"array"}},{"name":"contested","type":"boolean"},{"name":"doubt","type":"int"},{"name":"paid_by","type":"int"},{"name":"out","type":"boolean"},{"default":null,"name":"paid_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"return_shown","type":"boolean"},{"default":null,"name":"case","type":["null","string"]},{"default":null,"name":"code","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"BatchLine","namespace":"quittance","type":"record"}},{"name":"account","type":"string"},{"name":"fingerprint","type":"string"},{"name":"currency","type":"string"},{"default":0,"name":"closings","type":"int"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"not_after","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"PayoutRequest","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*PayoutRequest) Name() string { return "quittance.PayoutRequest" }

@@ -129,6 +129,16 @@ const (
 	DisbursementLineRefusedEventEventDisbursementLineRefused DisbursementLineRefusedEventEvent = "disbursement.line_refused"
 )
 
+// Defines values for DisbursementLineReturnWithdrawnEventAPIVersion.
+const (
+	DisbursementLineReturnWithdrawnEventAPIVersionV1 DisbursementLineReturnWithdrawnEventAPIVersion = "v1"
+)
+
+// Defines values for DisbursementLineReturnWithdrawnEventEvent.
+const (
+	DisbursementLineReturnWithdrawnEventEventDisbursementLineReturnWithdrawn DisbursementLineReturnWithdrawnEventEvent = "disbursement.line_return_withdrawn"
+)
+
 // Defines values for DisbursementLineReturnedEventAPIVersion.
 const (
 	DisbursementLineReturnedEventAPIVersionV1 DisbursementLineReturnedEventAPIVersion = "v1"
@@ -701,6 +711,59 @@ type DisbursementLineRefusedEventAPIVersion string
 
 // DisbursementLineRefusedEventEvent defines model for DisbursementLineRefusedEvent.Event.
 type DisbursementLineRefusedEventEvent string
+
+// DisbursementLineReturnWithdrawnEvent The money of a line did not come back.
+type DisbursementLineReturnWithdrawnEvent struct {
+	APIVersion    DisbursementLineReturnWithdrawnEventAPIVersion `json:"api_version"`
+	ApplicationID string                                         `json:"application_id"`
+
+	// Batch The batch's id, `dsb_…`.
+	Batch string `json:"batch"`
+
+	// BatchRef The agency's reference of the batch.
+	BatchRef string `json:"batch_ref"`
+
+	// Code The operator's code of the reason, if it gave one.
+	Code string `json:"code"`
+
+	// Counts Of all lines of a batch, and by their status: how many they are (`counts`), or the sum of their amounts in minor units
+	// (`sums`).
+	Counts    DisbursementNumbers `json:"counts"`
+	CreatedAt time.Time           `json:"created_at"`
+
+	// Currency ISO 4217.
+	Currency string                                    `json:"currency"`
+	Event    DisbursementLineReturnWithdrawnEventEvent `json:"event"`
+
+	// EventID `evt_…`; the same as the header `webhook-id`.
+	EventID string `json:"event_id"`
+
+	// LineRef The agency's reference of the line.
+	LineRef  string `json:"line_ref"`
+	Livemode bool   `json:"livemode"`
+
+	// PayoutRef The reference of the attempt, `QD…`, which the operator and statements have.
+	PayoutRef string `json:"payout_ref"`
+
+	// Revision The number of the batch among those with its `batch_ref`.
+	Revision int   `json:"revision"`
+	Sequence int64 `json:"sequence"`
+
+	// Status The status of a batch: `draft`, `sealed`, `approved`, `releasing` while it pays, `done`, or the end of one that pays
+	// nothing. Statuses may be added.
+	Status DisbursementStatus `json:"status"`
+
+	// Sums Of all lines of a batch, and by their status: how many they are (`counts`), or the sum of their amounts in minor units
+	// (`sums`).
+	Sums     DisbursementNumbers `json:"sums"`
+	TenantID string              `json:"tenant_id"`
+}
+
+// DisbursementLineReturnWithdrawnEventAPIVersion defines model for DisbursementLineReturnWithdrawnEvent.APIVersion.
+type DisbursementLineReturnWithdrawnEventAPIVersion string
+
+// DisbursementLineReturnWithdrawnEventEvent defines model for DisbursementLineReturnWithdrawnEvent.Event.
+type DisbursementLineReturnWithdrawnEventEvent string
 
 // DisbursementLineReturnedEvent The money of a line came back.
 type DisbursementLineReturnedEvent struct {

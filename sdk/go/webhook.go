@@ -134,6 +134,8 @@ func decode(body []byte) (Event, error) {
 		e.Data = &DisbursementLineRefusedEvent{}
 	case string(DisbursementLineReturnedEventEventDisbursementLineReturned):
 		e.Data = &DisbursementLineReturnedEvent{}
+	case string(DisbursementLineReturnWithdrawnEventEventDisbursementLineReturnWithdrawn):
+		e.Data = &DisbursementLineReturnWithdrawnEvent{}
 	case string(DisbursementHeldEventEventDisbursementHeld):
 		e.Data = &DisbursementHeldEvent{}
 	default:

@@ -138,6 +138,10 @@ func TestEvents(t *testing.T) {
 			e, ok := d.(*quittance.DisbursementLineReturnedEvent)
 			return ok && e.LineRef == "A-1"
 		}},
+		"disbursement.line_return_withdrawn": {batch + line, func(d any) bool {
+			e, ok := d.(*quittance.DisbursementLineReturnWithdrawnEvent)
+			return ok && e.LineRef == "A-1"
+		}},
 		"disbursement.held": {batch, func(d any) bool { e, ok := d.(*quittance.DisbursementHeldEvent); return ok && e.BatchRef == "R-1" }},
 		"checkout.of_2030":  {`,"new":1`, func(d any) bool { return d == nil }},
 	} {

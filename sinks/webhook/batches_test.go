@@ -28,7 +28,7 @@ import (
 
 // batchEvents are the events of batches, and checkoutEvents those that integrators had before.
 const (
-	batchEvents    = "disbursement.completed, disbursement.line_refused, disbursement.line_returned, disbursement.held"
+	batchEvents    = "disbursement.completed, disbursement.line_refused, disbursement.line_returned, disbursement.line_return_withdrawn, disbursement.held"
 	checkoutEvents = "checkout.completed, checkout.failed, checkout.cancelled, checkout.expired, checkout.late_payment, checkout.reversed, checkout.partially_reversed"
 )
 
@@ -134,9 +134,10 @@ func TestEventsOfBatches(t *testing.T) {
 	if done := i.OK(processor.SenderDisburse, batch.ID, word); done.Status != disbursement.StatusDone {
 		t.Fatalf("the batch is %s", done.Status)
 	}
-	i.OK(processor.SenderDisburse, batch.ID, disbursement.Word{Position: 1, Attempt: 1, Source: disbursement.FromEnquiry, Kind: disbursement.WordReturned, Amount: 1001, Currency: "XAF"})
+	i.OK(processor.SenderMatch, batch.ID, disbursement.Word{Position: 1, Attempt: 1, Source: disbursement.FromStatement, Kind: disbursement.WordReturned, Amount: 1001, Currency: "XAF"})
+	i.OK(processor.SenderMatch, batch.ID, disbursement.Word{Position: 1, Attempt: 1, Source: disbursement.FromStatement, Kind: disbursement.WordNoReturn})
 
-	all := []string{"disbursement.completed", "disbursement.held", "disbursement.line_refused", "disbursement.line_returned"}
+	all := []string{"disbursement.completed", "disbursement.held", "disbursement.line_refused", "disbursement.line_return_withdrawn", "disbursement.line_returned"}
 	deliverytest.Eventually(t, "each event arrives", func() bool {
 		return slices.Equal(eventsAt(t, receiver, "/all"), all) && slices.Equal(eventsAt(t, receiver, "/held"), all[1:2])
 	})
@@ -191,7 +192,7 @@ func TestEventsOfBatches(t *testing.T) {
 		if is.EventID != got.EventID || is.Application != registries.AppA || is.Tenant != payroll.Tenant || is.Live || is.Sequence == 0 {
 			t.Errorf("%+v", is)
 		}
-		line := map[string]int{"disbursement.line_refused": 0, "disbursement.line_returned": 1}
+		line := map[string]int{"disbursement.line_refused": 0, "disbursement.line_returned": 1, "disbursement.line_return_withdrawn": 1}
 		if n, ok := line[is.Event]; ok && (is.LineRef != fmt.Sprintf("dsb_1-%d", n) || is.PayoutRef != disbursement.NewAttemptID(batch.ID, n, 1).PayoutRef()) {
 			t.Errorf("%+v", is)
 		}
@@ -200,7 +201,7 @@ func TestEventsOfBatches(t *testing.T) {
 		}
 	}
 	if got := eventsAt(t, receiver, "/all"); !slices.Equal(got, all) || len(receiver.Got()) != len(all)+1 {
-		t.Errorf("%d requests, %v of them at the endpoint that names all four", len(receiver.Got()), got)
+		t.Errorf("%d requests, %v of them at the endpoint that names all of them", len(receiver.Got()), got)
 	}
 
 	endpoints := reg.Endpoints(registries.AppA, false, false, "disbursement.completed")
@@ -213,11 +214,11 @@ func TestEventsOfBatches(t *testing.T) {
 	}
 	store := deliveries.NewStore(b.Pool, deliveries.Kinds{webhook.Registration(reg)})
 	replayed, err := store.Replay(t.Context(), deliverytest.Actor, replay)
-	if err != nil || replayed.Events != 4 || replayed.Accepted != 4 || replayed.Made != 0 {
+	if err != nil || replayed.Events != len(all) || replayed.Accepted != len(all) || replayed.Made != 0 {
 		t.Errorf("%+v, %v", replayed, err)
 	}
 	replay.Redelivery = "again"
-	if replayed, err = store.Replay(t.Context(), deliverytest.Actor, replay); err != nil || replayed.Made != 4 {
+	if replayed, err = store.Replay(t.Context(), deliverytest.Actor, replay); err != nil || replayed.Made != len(all) {
 		t.Errorf("%+v, %v", replayed, err)
 	}
 	deliverytest.Eventually(t, "each arrives once more", func() bool { return len(eventsAt(t, receiver, "/all")) == 2*len(all) })

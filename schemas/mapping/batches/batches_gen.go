@@ -197,6 +197,20 @@ func toFunding(r *record.BatchFunding) (v disbursement.Funding) {
 	return v
 }
 
+// fromProof converts to a record.
+func fromProof(v disbursement.Proof) (r record.BatchLineProof) {
+	r.Attempt = int32(v.Attempt)
+	r.At = v.At
+	return r
+}
+
+// toProof converts from a record.
+func toProof(r *record.BatchLineProof) (v disbursement.Proof) {
+	v.Attempt = int(r.Attempt)
+	v.At = r.At
+	return v
+}
+
 // fromLineKey converts to a record.
 func fromLineKey(v disbursement.LineKey) (r record.BatchLineKey) {
 	r.Batch = v.Batch
@@ -243,16 +257,26 @@ func FromLine(v disbursement.Line) (r record.BatchLine) {
 	r.Retries = int32(v.Retries)
 	r.Unsent = int32(v.Unsent)
 	r.Settled = int32(v.Settled)
+	r.SettledFor = int32(v.SettledFor)
 	r.SentAt = v.SentAt
 	r.RequestedAt = v.RequestedAt
 	r.EnquiredAt = v.EnquiredAt
 	r.Answered = v.Answered
 	r.Declined = v.Declined
 	r.Unproven = v.Unproven
+	r.UnprovenAt = v.UnprovenAt
+	if len(v.Proofs) > 0 {
+		r.Proofs = make([]record.BatchLineProof, len(v.Proofs))
+		for i := range v.Proofs {
+			r.Proofs[i] = fromProof(v.Proofs[i])
+		}
+	}
 	r.Contested = v.Contested
 	r.Doubt = int32(v.Doubt)
 	r.PaidBy = int32(v.PaidBy)
 	r.Out = v.Out
+	r.PaidAt = v.PaidAt
+	r.ReturnShown = v.ReturnShown
 	r.Case = string(v.Case)
 	r.Code = v.Code
 	r.OperatorRef = v.OperatorRef
@@ -278,16 +302,26 @@ func ToLine(r *record.BatchLine) (v disbursement.Line) {
 	v.Retries = int(r.Retries)
 	v.Unsent = int(r.Unsent)
 	v.Settled = int(r.Settled)
+	v.SettledFor = int(r.SettledFor)
 	v.SentAt = r.SentAt
 	v.RequestedAt = r.RequestedAt
 	v.EnquiredAt = r.EnquiredAt
 	v.Answered = r.Answered
 	v.Declined = r.Declined
 	v.Unproven = r.Unproven
+	v.UnprovenAt = r.UnprovenAt
+	if len(r.Proofs) > 0 {
+		v.Proofs = make([]disbursement.Proof, len(r.Proofs))
+		for i := range r.Proofs {
+			v.Proofs[i] = toProof(&r.Proofs[i])
+		}
+	}
 	v.Contested = r.Contested
 	v.Doubt = int(r.Doubt)
 	v.PaidBy = int(r.PaidBy)
 	v.Out = r.Out
+	v.PaidAt = r.PaidAt
+	v.ReturnShown = r.ReturnShown
 	v.Case = casework.Kind(r.Case)
 	v.Code = r.Code
 	v.OperatorRef = r.OperatorRef

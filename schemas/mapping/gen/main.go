@@ -92,6 +92,7 @@ var batchPairs = []pair{
 	{domain: disbursement.Total{}, record: record.LineTotal{}},
 	{domain: disbursement.Totals{}, record: record.LineTotals{}},
 	{domain: disbursement.Funding{}, record: record.BatchFunding{}},
+	{domain: disbursement.Proof{}, record: record.BatchLineProof{}},
 	{domain: disbursement.LineKey{}, record: record.BatchLineKey{}},
 	{domain: disbursement.LineKey{}, record: record.BatchLineRef{}, exported: true, as: "Ref"},
 	{domain: disbursement.Line{}, record: record.BatchLine{}, exported: true},

@@ -438,6 +438,27 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "disbursement.line_return_withdrawn": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The money of a line did not come back
+         * @description A statement had said that the money of a line came back (`disbursement.line_returned`), and was withdrawn. The line is
+         *     paid, as before. If a corrected statement says it again, another `disbursement.line_returned` follows.
+         */
+        post: operations["onDisbursementLineReturnWithdrawn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "disbursement.held": {
         parameters: {
             query?: never;
@@ -938,7 +959,7 @@ export interface components {
          * @description The body of a webhook about a disbursement batch. `event` says which. An endpoint gets these only if it names them, so
          *     `Event` does not have them.
          */
-        DisbursementEvent: components["schemas"]["DisbursementCompletedEvent"] | components["schemas"]["DisbursementLineRefusedEvent"] | components["schemas"]["DisbursementLineReturnedEvent"] | components["schemas"]["DisbursementHeldEvent"];
+        DisbursementEvent: components["schemas"]["DisbursementCompletedEvent"] | components["schemas"]["DisbursementLineRefusedEvent"] | components["schemas"]["DisbursementLineReturnedEvent"] | components["schemas"]["DisbursementLineReturnWithdrawnEvent"] | components["schemas"]["DisbursementHeldEvent"];
         /**
          * @description The fields of every webhook about a batch, beside `event`. `sequence` grows with each event of a batch, also with those
          *     that have no webhook, so that you can drop the older of two. No field is about a payee.
@@ -1039,6 +1060,17 @@ export interface components {
              * @enum {string}
              */
             event: "disbursement.line_returned";
+        };
+        /** @description The money of a line did not come back. */
+        DisbursementLineReturnWithdrawnEvent: components["schemas"]["DisbursementFields"] & components["schemas"]["DisbursementLine"] & {
+            /** @enum {string} */
+            event: "disbursement.line_return_withdrawn";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "disbursement.line_return_withdrawn";
         };
         /** @description The batch is held. */
         DisbursementHeldEvent: components["schemas"]["DisbursementFields"] & {
@@ -2061,6 +2093,37 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["DisbursementLineReturnedEvent"];
+            };
+        };
+        responses: {
+            /** @description Received. Any 2xx is accepted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onDisbursementLineReturnWithdrawn: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same at every attempt. */
+                "webhook-id": components["parameters"]["WebhookID"];
+                /** @description The same as `webhook-id`. */
+                "x-service-event-id": components["parameters"]["ServiceEventID"];
+                /** @description Unix time in seconds of this attempt. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description Signatures, `v1,<base64>`, separated by spaces. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DisbursementLineReturnWithdrawnEvent"];
             };
         };
         responses: {

@@ -51,6 +51,7 @@ export function receiveBatches(headers: Headers, body: Uint8Array): string | num
       return event.counts.paid;
     case 'disbursement.line_refused':
     case 'disbursement.line_returned':
+    case 'disbursement.line_return_withdrawn':
       return event.code ?? event.line_ref;
     case 'disbursement.held':
       return event.batch;
