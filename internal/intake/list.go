@@ -220,6 +220,34 @@ func (c Coverage) Below(partition int32, offset int64) bool {
 	return true
 }
 
+// WithdrawnAfter returns the first local day of the statements of an account that were withdrawn after a time, and when the last of them
+// was; no day for none. A row of one that nobody has signed counts, too: whoever asks doubts more then, and not less.
+func WithdrawnAfter(ctx context.Context, pool *pgxpool.Pool, key registry.StatementAccountKey, after time.Time) (first string, last time.Time, err error) {
+	rows, err := pool.Query(ctx, `SELECT i.plan -> 'statements', coalesce(w.decided_at, now()) FROM statement_imports i LEFT JOIN statement_withdrawals w ON w.import_id = i.id AND w.state = 'done'
+		WHERE i.agency_id::text = $1 AND i.live = $2 AND i.code = $3 AND i.state = 'withdrawn' AND coalesce(w.decided_at, now()) > $4`, key.AgencyID, key.Live, key.Code, after)
+	if err != nil {
+		return "", last, fmt.Errorf("reading withdrawn statements: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var plan []byte
+		var at time.Time
+		var facts []Facts
+		if err := errors.Join(rows.Scan(&plan, &at), json.Unmarshal(plan, &facts)); err != nil {
+			return "", last, fmt.Errorf("reading withdrawn statements: %w", err)
+		}
+		for _, f := range facts {
+			if first == "" || f.From < first {
+				first = f.From
+			}
+		}
+		if at.After(last) {
+			last = at.UTC()
+		}
+	}
+	return first, last, rows.Err()
+}
+
 // signedOf returns the imports of an account that a person has signed to be dismissed, and those that two people have signed
 // to be withdrawn.
 func signedOf(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, key registry.StatementAccountKey, now time.Time) (dismissed, withdrawn map[string]bool, err error) {

@@ -48,23 +48,46 @@ func (o *office) coveredOf(account string, from, to time.Time, state string) (im
 	}
 	key := keyOf(registry.StatementAccountKey{AgencyID: registries.AgencyA, Code: account})
 	if state == "accepted" {
-		value, err := o.codec.Encode(&record.Statement{
-			ImportID: importID, TenantID: registries.AgencyA, Account: account, StatementID: f.ID, Page: 1, Last: true, FromDay: f.From, ToDay: f.To, Currency: f.Currency, Digest: importID, FileDigest: importID, Profile: "mtn", ImportedAt: o.now,
-		})
-		if err != nil {
-			o.t.Fatal(err)
-		}
-		rec := &kgo.Record{
-			Topic: o.kafka.Prefix + schemas.TopicStatements, Partition: o.topo.Partition(schemas.TopicStatements, key), Key: []byte(key), Value: value,
-			Headers: []kgo.RecordHeader{schemas.Header("quittance-import", importID)},
-		}
-		if err := o.cl.ProduceSync(o.t.Context(), rec).FirstErr(); err != nil {
-			o.t.Fatal(err)
-		}
+		o.statement(account, importID, f, false)
 	}
 	o.house.Exec(o.t, `INSERT INTO statement_imports (id, agency_id, live, code, state, digest, size, profile, lines, partition, from_offset, plan, actor, imported_at)
 		VALUES ($1::text::uuid, $2, false, $5, $3, $1::text, 1, 'mtn', 1, $6, 0, $4, 'test', now())`, importID, registries.AgencyA, state, plan, account, o.topo.Partition(schemas.TopicStatements, key))
 	return importID
+}
+
+// statement writes that a statement was accepted or withdrawn.
+func (o *office) statement(account, importID string, f intake.Facts, withdrawn bool) {
+	o.t.Helper()
+	value, err := o.codec.Encode(&record.Statement{
+		ImportID: importID, TenantID: registries.AgencyA, Account: account, StatementID: f.ID, Page: 1, Last: true, FromDay: f.From, ToDay: f.To, Currency: f.Currency, Digest: importID, FileDigest: importID, Profile: "mtn", ImportedAt: o.now, Withdrawn: withdrawn,
+	})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	key := keyOf(registry.StatementAccountKey{AgencyID: registries.AgencyA, Code: account})
+	rec := &kgo.Record{
+		Topic: o.kafka.Prefix + schemas.TopicStatements, Partition: o.topo.Partition(schemas.TopicStatements, key), Key: []byte(key), Value: value,
+		Headers: []kgo.RecordHeader{schemas.Header("quittance-import", importID)},
+	}
+	if err := o.cl.ProduceSync(o.t.Context(), rec).FirstErr(); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// withdraws withdraws an import, as two people do.
+func (o *office) withdraws(account, importID string) {
+	o.t.Helper()
+	var plan []byte
+	if err := o.house.Pool.QueryRow(o.t.Context(), `UPDATE statement_imports SET state = 'withdrawn' WHERE id = $1::text::uuid RETURNING plan -> 'statements'`, importID).Scan(&plan); err != nil {
+		o.t.Fatal(err)
+	}
+	var facts []intake.Facts
+	if err := json.Unmarshal(plan, &facts); err != nil {
+		o.t.Fatal(err)
+	}
+	for _, f := range facts {
+		o.statement(account, importID, f, true)
+	}
 }
 
 func (o *office) sheet(m *Matcher, to time.Time) (*Sheet, error) {

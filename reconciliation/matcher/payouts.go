@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/disbursement"
@@ -22,13 +23,13 @@ import (
 	"quittance/statement"
 )
 
-// maxWords is how many words a run tells at most. The others are told by the runs after it.
+// maxWords is how many words a run tells at most, and how many it takes back. The others are for the runs after it.
 const maxWords = 200
 
 // said is what statements say of a payout.
 type said struct {
 	source string // the row of the payout
-	line   string // the row of the line; empty for no_debit
+	line   string // the row of the line; empty for the words that no line says
 	kind   disbursement.WordKind
 	of     *attempt // nil unless it was read already
 }
@@ -79,7 +80,11 @@ func (r *run) words(ctx context.Context, result *match.Result) ([]*kgo.Record, e
 	if err != nil {
 		return nil, err
 	}
-	all := slices.Concat(parts, some(r, slices.Concat(told, absent)))
+	gone, err := r.takenBack(ctx, result, slices.Concat(told, parts))
+	if err != nil {
+		return nil, err
+	}
+	all := slices.Concat(parts, some(r, gone), some(r, slices.Concat(told, absent)))
 	protocol := commands.DisbursementProtocol(r.cfg.Codec, r.cfg.Topology)
 	var out []*kgo.Record
 	for _, s := range all {
@@ -170,39 +175,169 @@ func (r *run) absent(ctx context.Context, result *match.Result, told []said) (ou
 	if err != nil {
 		return nil, err
 	}
-	attempts, first := map[string]*attempt{}, r.today
-	for _, id := range some(r, doubtful) {
-		a, err := r.attempt(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		if a == nil || a.money.State != journal.ExpectedUnproven && a.money.State != journal.ExpectedPaid || !r.ofPresentAccount(a) {
-			continue
-		}
-		attempts[id] = a
-		first = min(first, r.firstDayOf(a))
-	}
-	if len(attempts) == 0 {
-		return nil, nil
-	}
-	covered, err := r.coverage(ctx, first)
-	if err != nil || covered == nil {
+	attempts, err := r.attempts(ctx, some(r, doubtful), func(a *attempt) bool {
+		return (a.money.State == journal.ExpectedUnproven || a.money.State == journal.ExpectedPaid) && r.ofPresentAccount(a)
+	})
+	if err != nil || len(attempts) == 0 {
 		return nil, err
 	}
-	unknown, all, err := r.unknownDebits(ctx, first, attempts, result, told)
-	if err != nil || !all {
+	e, err := r.evidence(ctx, attempts, result, told)
+	if err != nil {
 		return nil, err
 	}
 	for _, id := range doubtful {
-		a := attempts[id]
-		if a == nil || !covered.Covers(r.firstDayOf(a).String(), (r.dayOf(a.money.OccurredAt)+max(r.rules.Grace, 1)).String()) {
-			continue
-		}
-		if !slices.ContainsFunc(unknown, func(d debit) bool { return d.amount == a.money.Gross && d.day >= r.firstDayOf(a).String() }) {
+		if a := attempts[id]; a != nil && e.sure && e.covers(r, a) && !e.mayBe(r, a) {
 			out = append(out, said{source: id, kind: disbursement.WordNoDebit, of: a})
 		}
 	}
 	return out, nil
+}
+
+// attempts reads the attempts of rows that are wanted.
+func (r *run) attempts(ctx context.Context, ids []string, wanted func(*attempt) bool) (map[string]*attempt, error) {
+	out := map[string]*attempt{}
+	for _, id := range ids {
+		a, err := r.attempt(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if a != nil && wanted(a) {
+			out[id] = a
+		}
+	}
+	return out, nil
+}
+
+// evidence is what statements say of attempts.
+type evidence struct {
+	covered intake.Coverage
+	// sure says that no line is missing or may still come, and that the statements can be believed. forged says that they cannot.
+	sure, forged bool
+	// unknown are the debits of an amount of one of the attempts that no match has.
+	unknown []debit
+}
+
+// covers reports whether accepted statements have each day on which the attempt may stand.
+func (e *evidence) covers(r *run, a *attempt) bool {
+	return e.covered.Covers(r.firstDayOf(a).String(), (r.dayOf(a.ended) + max(r.rules.Grace, 1)).String())
+}
+
+// mayBe reports whether an unknown debit may be that of the attempt.
+func (e *evidence) mayBe(r *run, a *attempt) bool {
+	return slices.ContainsFunc(e.unknown, func(d debit) bool { return d.amount == a.money.Gross && d.day >= r.firstDayOf(a).String() })
+}
+
+// evidence reads what accepted statements say of attempts.
+func (r *run) evidence(ctx context.Context, attempts map[string]*attempt, result *match.Result, told []said) (e evidence, err error) {
+	first := r.today
+	for _, a := range attempts {
+		first = min(first, r.firstDayOf(a))
+	}
+	if e.covered, err = intake.Cover(ctx, r.cfg.Pool, r.cfg.Verify, r.account.StatementAccountKey, first.String(), r.today.String(), r.cfg.Now()); err != nil {
+		return e, err
+	}
+	mine := r.partition(schemas.TopicStatements, r.account.StatementAccountKey)
+	if e.covered.Pending || len(e.covered.Quarantined) > 0 || !e.covered.Below(mine, r.marks[r.statements(r.account)]) {
+		return e, nil
+	}
+	unproved, err := e.covered.Unproved(ctx, intake.Records{Kafka: r.cfg.Kafka, Topology: r.cfg.Topology, Codec: r.cfg.Codec})
+	if err != nil || unproved != "" {
+		e.forged = unproved != ""
+		return e, err
+	}
+	e.unknown, e.sure, err = r.unknownDebits(ctx, first, attempts, result, told)
+	return e, err
+}
+
+// remembered is for how long after its withdrawal a statement takes back what it had said. The processor takes the word within
+// seconds; a matcher that is away for longer leaves the proof.
+const remembered = 90 * 24 * time.Hour
+
+// takenBack returns what withdrawn statements had said and no other statement says. It is told until the processor has taken it:
+//
+//   - that an attempt paid nobody (no_debit), if accepted statements do not have all its days any more, or have a debit that may be it;
+//   - that money came back (returned), if no line says so.
+func (r *run) takenBack(ctx context.Context, result *match.Result, told []said) (out []said, err error) {
+	from, last, err := intake.WithdrawnAfter(ctx, r.cfg.Pool, r.account.StatementAccountKey, r.cfg.Now().Add(-remembered))
+	if err != nil || from == "" {
+		return nil, err
+	}
+	proven, err := r.provenBetween(ctx, from, (r.dayOf(last) + 1).String())
+	if err != nil {
+		return nil, err
+	}
+	attempts, err := r.attempts(ctx, some(r, proven), func(a *attempt) bool { return a.money.State == journal.ExpectedProven })
+	if err != nil {
+		return nil, err
+	}
+	if len(attempts) > 0 {
+		e, err := r.evidence(ctx, attempts, result, told)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range proven {
+			if a := attempts[id]; a != nil && (e.forged || !e.covers(r, a) || e.mayBe(r, a)) {
+				out = append(out, said{source: id, kind: disbursement.WordNoProof, of: a})
+			}
+		}
+	}
+	returned, err := r.attempts(ctx, some(r, r.unseenReturns(result)), func(a *attempt) bool { return a.shown })
+	if err != nil {
+		return nil, err
+	}
+	for id, a := range returned {
+		stands, err := r.standsOnLine(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		if !stands {
+			out = append(out, said{source: id, kind: disbursement.WordNoReturn, of: a})
+		}
+	}
+	return out, nil
+}
+
+// provenBetween returns the rows of refusals that statements have proven on local days such as 2026-11-30.
+func (r *run) provenBetween(ctx context.Context, from, until string) ([]string, error) {
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_date) AS day, toString(entry_id) FROM expected_money
+		WHERE tenant_id = ? AND livemode = ? AND local_date >= toDate(?) AND local_date <= toDate(?) AND kind = ? AND state = ? GROUP BY local_date, entry_id HAVING NOT max(withdrawn) ORDER BY local_date, entry_id`,
+		r.account.AgencyID, r.account.Live, from, until, journal.ExpectedRefused, journal.ExpectedProven)
+	if err != nil {
+		return nil, fmt.Errorf("reading proven refusals: %w", err)
+	}
+	return scanExpectedRows(rows)
+}
+
+// unseenReturns returns the money that came back, and is on no statement.
+func (r *run) unseenReturns(result *match.Result) (out []string) {
+	ids := slices.Clone(result.Waiting)
+	for i := range result.Breaks {
+		if b := &result.Breaks[i]; b.Kind == match.BreakMissingLine {
+			ids = append(ids, b.Sources...)
+		}
+	}
+	for _, id := range ids {
+		if e := r.world.expected.get(id); e != nil && e.Payout && e.Amount > 0 && !e.Undecided && !e.Refused {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// standsOnLine reports whether a line of the account says that the whole amount of an attempt came back, whatever finding has it.
+func (r *run) standsOnLine(ctx context.Context, a *attempt) (bool, error) {
+	of, args := r.ofLines([]registry.StatementAccount{r.account})
+	named := "payment_ref = " + quote(a.money.PaymentRef)
+	if a.operatorRef != "" {
+		named += " OR operator_ref = " + quote(a.operatorRef)
+	}
+	var lines uint64
+	err := r.cfg.ClickHouse.QueryRow(querying(ctx), `SELECT count() FROM (SELECT 1 FROM statement_lines WHERE `+of+" AND local_day >= toDate("+quote(r.firstDayOf(a).String())+") AND ("+named+`)
+		GROUP BY local_day, line_id, content HAVING max(amount) = ? AND NOT max(withdrawn))`, append(args, a.money.Gross)...).Scan(&lines)
+	if err != nil {
+		return false, fmt.Errorf("looking for the line of a return: %w", err)
+	}
+	return lines > 0, nil
 }
 
 // doubtful returns those of the rows that statements can disprove: refusals that prove nothing, and payments that the operator
@@ -216,37 +351,29 @@ func (r *run) doubtful(ctx context.Context, ids []string) (out []string, err err
 		if err != nil {
 			return nil, fmt.Errorf("reading payouts that are on no statement: %w", err)
 		}
-		for rows.Next() {
-			var day, entry string
-			if err := rows.Scan(&day, &entry); err != nil {
-				return nil, errors.Join(fmt.Errorf("reading payouts that are on no statement: %w", err), rows.Close())
-			}
-			out = append(out, journal.ExpectedRow(day, entry))
+		more, err := scanExpectedRows(rows)
+		if err != nil {
+			return nil, err
 		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			return nil, fmt.Errorf("reading payouts that are on no statement: %w", err)
-		}
+		out = append(out, more...)
 	}
 	slices.Sort(out)
 	return out, nil
 }
 
-// coverage returns the accepted statements from a day on; nil if a line may still come, if the run has not read all lines, or if
-// they cannot be believed.
-func (r *run) coverage(ctx context.Context, first statement.Day) (*intake.Coverage, error) {
-	covered, err := intake.Cover(ctx, r.cfg.Pool, r.cfg.Verify, r.account.StatementAccountKey, first.String(), r.today.String(), r.cfg.Now())
-	if err != nil {
-		return nil, err
+// scanExpectedRows returns the ids of rows of expected money of which the query has the day and the entry, and closes it.
+func scanExpectedRows(rows driver.Rows) (out []string, err error) {
+	for rows.Next() {
+		var day, entry string
+		if err := rows.Scan(&day, &entry); err != nil {
+			return nil, errors.Join(fmt.Errorf("reading payouts: %w", err), rows.Close())
+		}
+		out = append(out, journal.ExpectedRow(day, entry))
 	}
-	mine := r.partition(schemas.TopicStatements, r.account.StatementAccountKey)
-	if covered.Pending || len(covered.Quarantined) > 0 || !covered.Below(mine, r.marks[r.statements(r.account)]) {
-		return nil, nil
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return nil, fmt.Errorf("reading payouts: %w", err)
 	}
-	unproved, err := covered.Unproved(ctx, intake.Records{Kafka: r.cfg.Kafka, Topology: r.cfg.Topology, Codec: r.cfg.Codec})
-	if err != nil || unproved != "" {
-		return nil, err
-	}
-	return &covered, nil
+	return out, nil
 }
 
 // debit is money that left the account, on a day such as 2026-11-21.
@@ -312,7 +439,11 @@ type attempt struct {
 	money  journal.Expected
 	line   disbursement.LineKey
 	number int
-	sent   time.Time
+	// sent is when it was first requested, and ended when it was refused or said to be paid.
+	sent, ended time.Time
+	operatorRef string
+	// shown says that the event tells of a return, by the word of a statement.
+	shown bool
 }
 
 // attempt reads the attempt of a row of expected money; nil if Kafka has no such row of this account.
@@ -345,10 +476,19 @@ func (r *run) attempt(ctx context.Context, row string) (*attempt, error) {
 	if a.line, a.number, err = journal.ParsePayoutName(a.money.CollectionID); err != nil {
 		return nil, err
 	}
-	a.sent = a.money.ApprovedAt
+	a.sent, a.ended = a.money.ApprovedAt, a.money.OccurredAt
+	a.shown = disbursement.EventType(e.Type) == disbursement.EventLineReturned && e.Detail[disbursement.DetailSource] == string(disbursement.FromStatement)
 	for k := range e.Lines {
-		if l := batches.ToLine(&e.Lines[k]); l.LineKey == a.line && l.Attempt == a.number {
+		l := batches.ToLine(&e.Lines[k])
+		if l.LineKey != a.line {
+			continue
+		}
+		a.operatorRef = l.OperatorRef
+		if l.Attempt == a.number {
 			a.sent = l.SentAt
+			if !l.EndedAt.IsZero() {
+				a.ended = l.EndedAt
+			}
 		}
 	}
 	return &a, nil

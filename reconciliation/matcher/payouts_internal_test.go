@@ -280,6 +280,127 @@ func TestRefusalsProvenByStatements(t *testing.T) {
 	p.agrees(salaries)
 }
 
+// What a statement proved is taken back when it is withdrawn, unless others prove it, and told until the processor has taken it. A
+// statement that has the days again proves it anew.
+func TestProofsOfWithdrawnStatements(t *testing.T) {
+	t.Parallel()
+	p := newPayroll(t, 2)
+	p.journal()
+	m := p.matcher()
+	sent := p.now
+	for line := range 2 {
+		p.tell(disbursement.EventLineRefused, line, nil, func(l *disbursement.Line) {
+			l.Status, l.Unproven, l.SentAt, l.EndedAt = disbursement.LineRefused, true, p.now, p.now
+		})
+	}
+	var told []string
+	look := func(when string, want ...string) {
+		t.Helper()
+		p.runs(m, salaries)
+		p.full(salaries)
+		told = append(told, want...)
+		p.wordsAre(when, told...)
+	}
+	p.now = sent.AddDate(0, 0, 5)
+	day := func(n int) time.Time { return sent.AddDate(0, 0, n) }
+	whole := p.coveredOf(salaries.Code, day(-3), day(6), "accepted")
+	look("proven", "no_debit dsb_1/0/1 0 ", "no_debit dsb_1/1/1 0 ")
+	for line := range 2 {
+		p.tell(disbursement.EventLineProven, line, nil, func(l *disbursement.Line) {
+			l.Unproven, l.Proofs = false, []disbursement.Proof{{Attempt: 1, At: p.now}}
+		})
+	}
+	look("taken")
+	other := p.coveredOf(salaries.Code, day(-20), day(-15), "accepted")
+	p.withdraws(salaries.Code, other)
+	look("another statement is withdrawn")
+	second := p.coveredOf(salaries.Code, day(-4), day(7), "accepted")
+	p.withdraws(salaries.Code, whole)
+	look("another statement has the days")
+	p.withdraws(salaries.Code, second)
+	gone := []string{"no_proof dsb_1/0/1 0 ", "no_proof dsb_1/1/1 0 "}
+	look("none has them", gone...)
+	p.coveredOf(salaries.Code, sent, sent, "quarantined")
+	look("not taken, and the corrected file is in quarantine", gone...)
+	for line := range 2 {
+		ended := disbursement.FormatProofs(p.lines[line].Proofs)
+		p.tell(disbursement.EventLineUnproven, line, map[string]string{disbursement.DetailProofs: ended}, func(l *disbursement.Line) {
+			l.Unproven, l.UnprovenAt, l.Proofs = true, p.now, nil
+		})
+	}
+	look("taken back")
+	p.agrees(salaries)
+	p.house.Exec(t, `DELETE FROM statement_imports WHERE state = 'quarantined'`)
+	p.coveredOf(salaries.Code, day(-3), day(6), "accepted")
+	look("the corrected file proves it", "no_debit dsb_1/0/1 0 ", "no_debit dsb_1/1/1 0 ")
+	p.now = p.now.Add(time.Second)
+	for line := range 2 {
+		p.tell(disbursement.EventLineProven, line, nil, func(l *disbursement.Line) {
+			l.Unproven, l.Proofs = false, []disbursement.Proof{{Attempt: 1, At: p.now}}
+		})
+	}
+	look("taken again")
+	// A corrected file may have a debit that names nothing.
+	unnamed := p.office.line(salaries.Code, sent.Add(time.Hour), -5000, "X1", "", "")
+	unnamed.Kind = string(statement.KindTransfer)
+	p.office.lines(unnamed)
+	look("a debit that may be one of them", gone...)
+	p.agrees(salaries)
+}
+
+// That money came back is taken back when no line says so any more, whatever became of the line; a corrected line tells it again.
+func TestReturnsOfWithdrawnStatements(t *testing.T) {
+	t.Parallel()
+	p := newPayroll(t, 2)
+	p.journal()
+	m := p.matcher()
+	const shown, enquired = 0, 1
+	var told []string
+	look := func(when string, want ...string) match.Changes {
+		t.Helper()
+		s := p.runs(m, salaries)
+		p.full(salaries)
+		told = append(told, want...)
+		p.wordsAre(when, told...)
+		return s.Changes
+	}
+	for line := range 2 {
+		p.paid(line)
+	}
+	back := p.line(shown, 5000)
+	p.office.lines(p.line(shown, -5000), p.line(enquired, -5000), back)
+	look("a return", "returned dsb_1/0/1 5000 XAF")
+	paidAt := p.now
+	p.now = p.now.Add(time.Second)
+	came := func(line int, source disbursement.WordSource) {
+		p.tell(disbursement.EventLineReturned, line, map[string]string{disbursement.DetailSource: string(source)}, func(l *disbursement.Line) {
+			l.Status, l.PaidAt, l.EndedAt, l.ReturnShown = disbursement.LineReturned, paidAt, p.now, source == disbursement.FromStatement
+		})
+	}
+	came(shown, disbursement.FromStatement)
+	came(enquired, disbursement.FromEnquiry) // the operator says so, and no statement
+	look("taken")
+	p.withdraws(salaries.Code, p.coveredOf(salaries.Code, p.now.AddDate(0, 0, -1), p.now, "accepted"))
+	look("another statement is withdrawn")
+	p.office.lines(withdrawn(back))
+	look("the line is withdrawn", "no_return dsb_1/0/1 0 ")
+	look("not taken", "no_return dsb_1/0/1 0 ")
+	returnedAt := p.now
+	p.now = p.now.Add(time.Second)
+	p.tell(disbursement.EventReturnWithdrawn, shown, map[string]string{disbursement.DetailReturnedAt: returnedAt.Format(time.RFC3339Nano)}, func(l *disbursement.Line) {
+		l.Status, l.EndedAt, l.ReturnShown = disbursement.LinePaid, paidAt, false
+	})
+	look("taken back")
+	p.agrees(salaries)
+	p.office.lines(p.line(shown, 5000))
+	look("a corrected statement", "returned dsb_1/0/1 5000 XAF")
+	came(shown, disbursement.FromStatement)
+	if c := look("taken again"); len(c.Matches) != 1 || len(c.Cleared) != 1 {
+		t.Errorf("%+v", c)
+	}
+	p.agrees(salaries)
+}
+
 // A close counts what was paid out and came back, and its root is that of the rows that Kafka has. What the operator refused, and
 // what nobody knows, is no money.
 func TestClosesHavePayouts(t *testing.T) {

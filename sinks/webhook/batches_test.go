@@ -214,11 +214,11 @@ func TestEventsOfBatches(t *testing.T) {
 	}
 	store := deliveries.NewStore(b.Pool, deliveries.Kinds{webhook.Registration(reg)})
 	replayed, err := store.Replay(t.Context(), deliverytest.Actor, replay)
-	if err != nil || replayed.Events != len(all) || replayed.Accepted != len(all) || replayed.Made != 0 {
+	if err != nil || replayed.Events != int64(len(all)) || replayed.Accepted != int64(len(all)) || replayed.Made != 0 {
 		t.Errorf("%+v, %v", replayed, err)
 	}
 	replay.Redelivery = "again"
-	if replayed, err = store.Replay(t.Context(), deliverytest.Actor, replay); err != nil || replayed.Made != len(all) {
+	if replayed, err = store.Replay(t.Context(), deliverytest.Actor, replay); err != nil || replayed.Made != int64(len(all)) {
 		t.Errorf("%+v, %v", replayed, err)
 	}
 	deliverytest.Eventually(t, "each arrives once more", func() bool { return len(eventsAt(t, receiver, "/all")) == 2*len(all) })
