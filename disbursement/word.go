@@ -125,7 +125,7 @@ func (d *decider) ofOther(b *Batch, l *Line, w Word) {
 			if l.Case == CaseUnproven {
 				l.Case = ""
 			}
-			d.emit(b, EventLineProven, nil, l)
+			d.emit(b, EventLineProven, said(w), l)
 		}
 	case WordNoProof:
 		d.noProof(b, l, w)

@@ -281,6 +281,9 @@ func (v *visit) history(list []disbursements.Step, names namer) staff.Grid {
 			minor, _ := strconv.ParseInt(reported, 10, 64) // the processor writes a number
 			what.More = strings.TrimSpace(what.More + " " + fmt.Sprintf(w.Reported, v.sum(minor, s.Detail[disbursement.DetailCurrency])))
 		}
+		if s.Detail[disbursement.DetailSource] == string(disbursement.FromStatement) {
+			what.More = strings.TrimSpace(what.More + " " + w.Statements[s.Detail[disbursement.DetailWord]])
+		}
 		what.More = strings.TrimSpace(what.More + " " + s.Detail[disbursement.DetailReference])
 		by := staff.Cell{Text: names.name(s.Detail[disbursement.DetailBy], "–")}
 		if second := s.Detail[disbursement.DetailApprovedBy]; second != "" {

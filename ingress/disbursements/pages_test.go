@@ -460,15 +460,19 @@ func TestTwoPeopleDecideAboutALine(t *testing.T) {
 	w.Shows(t, w.Installation.OK(processor.SenderDisburse, "dsb_1", disbursement.Word{Attempt: 1, Try: 1, Source: disbursement.FromRequest, Kind: disbursement.WordPending}))
 	w.SignIn(t, disbursement.RequestLife+time.Minute) // no event says that a request is answered: the page waits for its end
 	say(1, disbursement.Word{Attempt: 1, Kind: disbursement.WordRefused, Unproven: true, Code: "E-17"})
+	for _, kind := range []disbursement.WordKind{disbursement.WordNoDebit, disbursement.WordNoProof} { // a statement, which is withdrawn
+		w.Shows(t, w.Installation.OK(processor.SenderMatch, "dsb_1", disbursement.Word{Position: 1, Attempt: 1, Source: disbursement.FromStatement, Kind: kind}))
+	}
 	say(2, disbursement.Word{Attempt: 1, Kind: disbursement.WordRefused, Code: "E-18"})
 
 	batch := w.Browsers["Ben"].Get(path + "?cases=1")
 	backoffice.Want(t, batch, http.StatusOK, path+"/lines/1", path+"/lines/2", "Toutes les lignes")
 	backoffice.Lacks(t, batch, path+"/lines/3")
 	one, two, three := path+"/lines/1", path+"/lines/2", path+"/lines/3"
+	backoffice.Want(t, w.Browsers["Ben"].Get(two), http.StatusOK, "Les relevés ne montrent pas le versement.", "Refus à prouver de nouveau", "Le relevé qui prouvait le refus a été retiré.")
 	const settle = "agency/batches/dsb_1/lines/1/settle"
 	page := w.Browsers["Ben"].Get(one)
-	backoffice.Want(t, page, http.StatusOK, "L’opérateur se contredit", "L’opérateur dit\u00a0: 999", "PAYEE 000000", "•••• 1234", "Signer «\u00a0payée", "Signer «\u00a0non payée", "QD")
+	backoffice.Want(t, page, http.StatusOK, "L’opérateur ou un relevé contredit", "Montant indiqué\u00a0: 999", "PAYEE 000000", "•••• 1234", "Signer «\u00a0payée", "Signer «\u00a0non payée", "QD")
 	backoffice.Lacks(t, page, "242060001234", "/retry", "/cancel")
 	backoffice.Want(t, w.Browsers["Rita"].Get(one), http.StatusForbidden)
 	for _, nothing := range []string{path + "/lines/4", path + "/lines/0", path + "/lines/x", "/agency/batches/dsb_2/lines/1"} {

@@ -48,8 +48,10 @@ type words struct {
 	CasesOf                                                       string // number
 	OnlyCases, AllLines, NoCases                                  string
 	Reported                                                      string // amount
-	AccountPaused, AccountClosed                                  string // account, the operator's code, time
-	ClosedAccount                                                 string // account
+	// Statements say what a statement said, by the word.
+	Statements                   map[string]string
+	AccountPaused, AccountClosed string // account, the operator's code, time
+	ClosedAccount                string // account
 
 	PeopleTitle, PeopleIntro, Roster, RosterEmpty, Roles, NoRoles, Delegation, Passkeys, InForce string
 	Revoked, CountsFrom                                                                          string // time
@@ -130,7 +132,11 @@ var french = words{ //nolint:gosec // texts, no credential
 	Evidence: "Preuve", EvidenceHint: "Ce qui prouve votre décision, en 140 caractères sans accent, comme «\u00a0releve MTN du 2 decembre, ligne 14\u00a0».", NoEvidence: "Preuve\u00a0: nommez ce qui prouve la décision, en 1 à 140 caractères sans accent.",
 	SettleWaits:  "Vous avez signé cette décision le %s, d’après\u00a0: %s. Elle attend la signature d’une autre personne de la liste.",
 	SettleSecond: "%s a signé cette décision le %s, d’après\u00a0: %s. Avec votre signature elle s’applique.",
-	OnlyCases:    "Lignes qui demandent une décision", AllLines: "Toutes les lignes", NoCases: "Aucune ligne ne demande de décision.", WaitsForYou: "Lots de paiements\u00a0: à décider par vous", YouSigned: "Lots de paiements\u00a0: vos signatures en attente d’une seconde", CasesOf: "Lignes à décider\u00a0: %d", Reported: "L’opérateur dit\u00a0: %s.",
+	OnlyCases:    "Lignes qui demandent une décision", AllLines: "Toutes les lignes", NoCases: "Aucune ligne ne demande de décision.", WaitsForYou: "Lots de paiements\u00a0: à décider par vous", YouSigned: "Lots de paiements\u00a0: vos signatures en attente d’une seconde", CasesOf: "Lignes à décider\u00a0: %d", Reported: "Montant indiqué\u00a0: %s.",
+	Statements: map[string]string{
+		"paid": "Un relevé montre le versement.", "returned": "Un relevé montre le retour.", "no_debit": "Les relevés ne montrent pas le versement.",
+		"no_proof": "Le relevé qui prouvait le refus a été retiré.", "no_return": "Le relevé qui montrait le retour a été retiré.",
+	},
 
 	PeopleTitle: "Signataires et règles", PeopleIntro: "Les personnes qui signent pour les lots de votre administration, et les règles d’approbation. Deux personnes signent chaque changement\u00a0; il s’applique 24 heures après.",
 	Roster: "Signataires", RosterEmpty: "Aucun signataire n’est inscrit. Les deux premiers s’inscrivent ensemble\u00a0: l’un propose, l’autre voit la proposition et signe.", Roles: "Rôles", NoRoles: "aucun rôle", Delegation: "Délégation", Passkeys: "Clés d’accès", InForce: "En vigueur",
@@ -178,7 +184,7 @@ var french = words{ //nolint:gosec // texts, no credential
 	},
 	FirstKinds: map[string]string{"resume": "Lever la suspension", "people": "Changement de signataires", "policy": "Règles", "settle": "Décision sur une ligne"},
 	Cases: map[string]string{
-		"payout_conflict":   "L’opérateur se contredit sur cette ligne. Rien n’en est envoyé tant que deux personnes n’ont pas décidé, d’après une preuve\u00a0: un relevé, une lettre de l’opérateur, une confirmation du bénéficiaire.",
+		"payout_conflict":   "L’opérateur ou un relevé contredit ce qui était connu de cette ligne. Rien n’en est envoyé tant que deux personnes n’ont pas décidé, d’après une preuve\u00a0: un relevé, une lettre de l’opérateur, une confirmation du bénéficiaire.",
 		"payout_undecided":  "Depuis 24 heures, l’opérateur ne dit pas si cette ligne est payée. Le service continue de l’interroger\u00a0; sa réponse met fin au cas. Sinon deux personnes décident, d’après une preuve.",
 		"payout_unproven":   "L’opérateur a refusé cette ligne, mais son refus ne prouve pas qu’aucun argent n’est parti. Elle n’est pas payée de nouveau avant que deux personnes n’en décident, d’après une preuve.",
 		"payout_changed":    "Le contenu de cette ligne n’est pas celui qui a été approuvé, ou son compte de paiement a été remplacé. La dernière demande n’a pas été envoyée, et le lot est suspendu. Si la ligne est encore «\u00a0envoyée\u00a0», une demande plus ancienne peut l’avoir payée. Cherchez-en la raison, puis notez le cas.",
@@ -280,7 +286,11 @@ var english = words{
 	Evidence: "Evidence", EvidenceHint: "What proves your decision, in 140 characters without accents, such as \"MTN statement of 2 December, line 14\".", NoEvidence: "Evidence: name what proves the decision, in 1 to 140 characters without accents.",
 	SettleWaits:  "You signed this decision on %s, by this evidence: %s. It waits for the signature of another person of the list.",
 	SettleSecond: "%s signed this decision on %s, by this evidence: %s. With your signature it applies.",
-	OnlyCases:    "Lines that need a decision", AllLines: "All lines", NoCases: "No line needs a decision.", WaitsForYou: "Payment batches: for you to decide", YouSigned: "Payment batches: your signatures that wait for a second one", CasesOf: "Lines to be decided: %d", Reported: "The operator says: %s.",
+	OnlyCases:    "Lines that need a decision", AllLines: "All lines", NoCases: "No line needs a decision.", WaitsForYou: "Payment batches: for you to decide", YouSigned: "Payment batches: your signatures that wait for a second one", CasesOf: "Lines to be decided: %d", Reported: "Amount told: %s.",
+	Statements: map[string]string{
+		"paid": "A statement has the payment.", "returned": "A statement has the return.", "no_debit": "The statements do not have the payment.",
+		"no_proof": "The statement that had proven the refusal was withdrawn.", "no_return": "The statement that had the return was withdrawn.",
+	},
 
 	PeopleTitle: "Signatories and policy", PeopleIntro: "The people who sign for batches of your administration, and the policy of approval. Two people sign each change; it applies 24 hours later.",
 	Roster: "Signatories", RosterEmpty: "Nobody is enrolled. The first two enrol together: one proposes, the other sees the proposal and signs.", Roles: "Roles", NoRoles: "no role", Delegation: "Delegation", Passkeys: "Passkeys", InForce: "In force",
@@ -328,7 +338,7 @@ var english = words{
 	},
 	FirstKinds: map[string]string{"resume": "Lift the hold", "people": "Change of signatories", "policy": "Policy", "settle": "Decision about a line"},
 	Cases: map[string]string{
-		"payout_conflict":   "The operator contradicts itself about this line. Nothing of it is sent until two people have decided, by evidence: a statement, a letter of the operator, a confirmation of the payee.",
+		"payout_conflict":   "The operator or a statement contradicts what was known of this line. Nothing of it is sent until two people have decided, by evidence: a statement, a letter of the operator, a confirmation of the payee.",
 		"payout_undecided":  "For 24 hours the operator has not said whether this line is paid. The service goes on asking; its answer ends the case. Otherwise two people decide, by evidence.",
 		"payout_unproven":   "The operator refused this line, but its refusal does not prove that no money has moved. The line is not paid again until two people decide so, by evidence.",
 		"payout_changed":    "The content of this line is not the one that was approved, or its payout account was replaced. The last request was not sent, and the batch is held. If the line is still \"sent\", an earlier request may have paid it. Find out why, then note the case.",
