@@ -147,7 +147,7 @@ func (i *attempt) line(l *statements.Line, s *Statement, id uuid.UUID) *record.S
 func (i *attempt) statement(s *Statement, id uuid.UUID) *record.Statement {
 	return &record.Statement{
 		ImportID: id.String(), TenantID: i.Account.AgencyID, Livemode: i.Account.Live, Account: i.Account.Code, StatementID: s.ID, Sequence: s.Sequence,
-		Page: int32(s.Page), Last: s.Last, FromDay: s.From, ToDay: s.To, Balanced: s.Balanced, Opening: s.Opening, Closing: s.Closing, Currency: s.Currency, //nolint:gosec // a page number
+		Page: int32(s.Page), Last: s.Last, FromDay: s.From, ToDay: s.To, UndecidedFrom: s.Undecided, Balanced: s.Balanced, Opening: s.Opening, Closing: s.Closing, Currency: s.Currency, //nolint:gosec // a page number
 		Lines: int64(s.Lines), Net: s.Net, Digest: s.Digest, FileDigest: i.digest, Profile: i.file.Profile, ImportedAt: i.Now,
 	}
 }

@@ -12,12 +12,21 @@ func TestCoversWholeDays(t *testing.T) {
 		f.Balanced, f.Opening, f.Closing = true, opening, closing
 		return f
 	}
+	pending := func(day string) Facts {
+		f := file("19", "24")
+		f.Undecided = "2026-11-" + day
+		return f
+	}
 	for _, test := range []struct {
 		name  string
 		files []Facts
 		want  bool // 20 to 22 November
 	}{
 		{"no file", nil, false},
+		{"an entry is pending before", []Facts{pending("18")}, false},
+		{"an entry is pending on the last day", []Facts{pending("22")}, false},
+		{"an entry is pending after", []Facts{pending("23")}, true},
+		{"it was pending in another file", []Facts{pending("21"), file("19", "23")}, true},
 		{"one file around them", []Facts{file("19", "23")}, true},
 		{"the file begins on the first day", []Facts{file("20", "23")}, false},
 		{"the file ends on the last day", []Facts{file("19", "22")}, false},

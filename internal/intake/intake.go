@@ -103,6 +103,8 @@ type Facts struct {
 	// Tail is the id of the last line, without the number of a repetition, and TailAt its time.
 	Tail   string    `json:"tail,omitempty"`
 	TailAt time.Time `json:"tail_at,omitzero"`
+	// Undecided is the first local day from which the statement may lack money (statements.Statement.Undecided).
+	Undecided string `json:"undecided,omitempty"`
 	// Scoped means that the ids of its lines name the statement where a bank's id is unique only there
 	// (statements.Line.Scope). Earlier releases recorded lines without.
 	Scoped bool `json:"scoped,omitempty"`
@@ -117,7 +119,7 @@ type Facts struct {
 func factsOf(s *statements.Statement, currency string) Facts {
 	return Facts{
 		ID: s.ID, Page: s.Page, Sequence: s.Sequence, Last: s.Last, From: s.From, To: s.To, Balanced: s.Balanced, Opening: s.Opening, Closing: s.Closing,
-		Currency: currency, Lines: s.Lines, Net: s.Net, Digest: hex.EncodeToString(s.Digest[:]), Tail: s.Tail, TailAt: s.TailAt, Scoped: true,
+		Currency: currency, Lines: s.Lines, Net: s.Net, Digest: hex.EncodeToString(s.Digest[:]), Tail: s.Tail, TailAt: s.TailAt, Undecided: s.Undecided, Scoped: true,
 	}
 }
 

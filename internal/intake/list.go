@@ -173,13 +173,20 @@ func Cover(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, key regis
 }
 
 // Covers reports whether accepted statements surely have everything of each local day of a period. The first and the last day of a
-// file may be half a day, so a day counts within a file only, or within files that follow each other by their days and their
+// file may be half a day, and from the day of a pending entry on a file may lack money, so a day counts within a file only, or within files that follow each other by their days and their
 // balances: equal balances alone prove nothing, since an account that pays what it gets ends each time at the same. Unproved says
 // whether the statements can be believed.
 func (c Coverage) Covers(from, to string) bool {
 	var all []Facts
 	for _, a := range c.accepted {
-		all = append(all, a.facts...)
+		for _, f := range a.facts {
+			if f.Undecided != "" {
+				f.To = min(f.To, f.Undecided)
+			}
+			if f.From <= f.To {
+				all = append(all, f)
+			}
+		}
 	}
 	slices.SortFunc(all, func(a, b Facts) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
 	for i, first := range all {

@@ -104,7 +104,7 @@ func (from Records) settle(missing map[string][]Facts, r *kgo.Record, all []acce
 				if !slices.Contains(missing[of.id], f) {
 					missing[of.id] = append(missing[of.id], f)
 				}
-			case hasImport(r, of.id) && s.Last == f.Last && s.FromDay == f.From && s.ToDay == f.To &&
+			case hasImport(r, of.id) && s.Last == f.Last && s.FromDay == f.From && s.ToDay == f.To && s.UndecidedFrom == f.Undecided &&
 				s.Balanced == f.Balanced && s.Opening == f.Opening && s.Closing == f.Closing && s.Digest == f.Digest && s.Lines == int64(f.Lines):
 				missing[of.id] = slices.DeleteFunc(missing[of.id], func(m Facts) bool { return m == f })
 			}

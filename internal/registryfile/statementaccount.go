@@ -216,7 +216,7 @@ func (o object) columns() *statements.Layout {
 		Name: statements.ProfileCSV, Separators: o.raw("separators"), Width: column("width"), Header: o.words("header"), ID: o.numbers("id", most),
 		OperatorRef: column("operator_ref"), Reference: column("reference"), Status: column("status"), Type: column("type"), Time: column("time"),
 		Amount: column("amount"), Fee: column("fee"), Net: column("net"), Currency: column("currency"), Account: column("account"), Batch: column("batch"),
-		Balance: column("balance"), Counterparty: column("counterparty"), Booked: o.words("booked"), NotBooked: o.words("not_booked"),
+		Balance: column("balance"), Counterparty: column("counterparty"), Booked: o.words("booked"), NotBooked: o.words("not_booked"), Pending: o.words("pending"),
 		TimeFormats: o.words("time_formats"), Decimal: o.raw("decimal"), Group: o.raw("group"), Trailer: o.raw("trailer"), TrailerCount: column("trailer_count"),
 	}
 	if negative := o.Bool("fee_negative"); negative != nil {

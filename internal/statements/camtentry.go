@@ -259,6 +259,11 @@ func (c *camtReader) entry(start xml.StartElement) error {
 			status = "other"
 		}
 		c.file.Skipped[status]++
+		if status != "INFO" { // it never becomes money
+			var l Line
+			_ = c.day(&l, e.Booked) || c.day(&l, e.Value) // without one the day is unknown
+			c.s.undecided(l.Day)
+		}
 		return nil
 	}
 	c.entries.add(amount)

@@ -51,9 +51,11 @@ type Layout struct {
 	// Counterparty is dropped. It is named so that a reader of the layout sees it.
 	Counterparty int `json:"counterparty,omitempty"`
 
-	// Booked are the statuses of money, NotBooked those that are none. Any other is a fault.
+	// Booked are the statuses of money, NotBooked those that are none, and Pending those that are none and may still become some. Any
+	// other is a fault.
 	Booked    []string `json:"booked,omitempty"`
 	NotBooked []string `json:"not_booked,omitempty"`
+	Pending   []string `json:"pending,omitempty"`
 	// Types maps the words of the column Type to kinds. Any other word is a fault. Without a
 	// column a row is a payment, or a refund if its amount is negative.
 	Types map[string]statement.Kind `json:"types,omitempty"`
@@ -289,9 +291,16 @@ func (t *table) next() error {
 			t.file.Skipped[t.NotBooked[i]]++
 			return nil
 		}
+		if i := slices.IndexFunc(t.Pending, same); i >= 0 {
+			t.file.Skipped[t.Pending[i]]++
+			var l Line
+			_ = t.readTime(&l) // without one the day is unknown
+			t.s.undecided(l.Day)
+			return nil
+		}
 		if !slices.ContainsFunc(t.Booked, same) {
 			t.lost = true
-			t.wrong(FaultField, t.Status, t.unknown(t.Status, "status", status), fmt.Sprintf("Known ones are %v.", append(slices.Clone(t.Booked), t.NotBooked...)))
+			t.wrong(FaultField, t.Status, t.unknown(t.Status, "status", status), fmt.Sprintf("Known ones are %v.", slices.Concat(t.Booked, t.NotBooked, t.Pending)))
 			return nil
 		}
 	}
@@ -389,6 +398,13 @@ func (t *table) identity(l *Line) string {
 }
 
 func (t *table) when(l *Line) {
+	if !t.readTime(l) {
+		t.wrong(FaultField, t.Time, "The time is not in the profile's format.", fmt.Sprintf("The format is %q; a spreadsheet may have changed it.", t.TimeFormats[0]))
+	}
+}
+
+// readTime sets the time and the local day of a row. It returns false if the row has none in the profile's format.
+func (t *table) readTime(l *Line) bool {
 	zone := t.Zone
 	if zone == nil {
 		zone = t.account.zone()
@@ -400,16 +416,16 @@ func (t *table) when(l *Line) {
 			continue
 		}
 		if year := at.Year(); year < 2000 || year > 2199 {
-			break
+			return false
 		}
 		if !hasClock(format) {
 			l.Day = at.Format(time.DateOnly)
-			return
+			return true
 		}
 		l.At, l.Day = at.UTC(), at.In(t.account.zone()).Format(time.DateOnly)
-		return
+		return true
 	}
-	t.wrong(FaultField, t.Time, "The time is not in the profile's format.", fmt.Sprintf("The format is %q; a spreadsheet may have changed it.", t.TimeFormats[0]))
+	return false
 }
 
 // hasClock reports whether a format of package time has an hour.

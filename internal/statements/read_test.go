@@ -475,6 +475,40 @@ func TestReportsOfOperators(t *testing.T) {
 	}
 }
 
+// An entry that is pending is no money and may become some: the statement says from which day on it may lack money.
+func TestPendingEntries(t *testing.T) {
+	t.Parallel()
+	const mtn = "Id,External id,Status,Type,Date,Amount,Fee,Currency,From,To,Balance\n"
+	const airtel = "Transaction ID,Reference,Service,Status,Date,Amount,Charges,Currency,Payer,Merchant,Settlement\n"
+	row := func(id, status, at string) string {
+		return fmt.Sprintf("%s,,%s,Payment,%s,5000,50,XAF,x,46733123454,4950\n", id, status, at)
+	}
+	camt, err := os.ReadFile("testdata/bank-a-02-two-statements.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name, text, account string
+		want                []string // of each statement
+	}{
+		{"none", mtn + row("1", "Successful", "2026-11-03 10:00:00") + row("2", "Failed", "2026-11-02 10:00:00"), "mtn-1.csv", []string{""}},
+		{"two", mtn + row("1", "Successful", "2026-11-03 10:00:00") + row("2", "Pending", "2026-11-05 10:00:00") + row("3", "PENDING", "2026-11-04 10:00:00"), "mtn-1.csv", []string{"2026-11-04"}},
+		{"without a time", mtn + row("1", "Successful", "2026-11-03 10:00:00") + row("2", "Pending", "soon"), "mtn-1.csv", []string{"0001-01-01"}},
+		{"airtel", airtel + "CI1,,Collection,TS,03/11/2026 10:00:00,5000,50,XAF,x,MER-042,\nCI2,,Disbursement,TIP,04/11/2026 10:00:00,-5000,0,XAF,x,MER-042,\n", "airtel-1.csv", []string{"2026-11-04"}},
+		{"a bank", string(camt), "bank-a-02.xml", []string{"", "2026-11-22"}},
+		{"a bank's information", strings.ReplaceAll(string(camt), ">PDNG<", ">INFO<"), "bank-a-02.xml", []string{"", ""}},
+	} {
+		file, _ := read(t, []byte(test.text), accountOf(test.account))
+		var got []string
+		for _, s := range file.Statements {
+			got = append(got, s.Undecided)
+		}
+		if file.Refused() || !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, %v", test.name, got, file.Faults)
+		}
+	}
+}
+
 // Two entries of one order have one id of the bank and a reference each: they are no repetition. The date of a balance is a day near the
 // statement's.
 func TestEntriesOfOneOrder(t *testing.T) {

@@ -105,12 +105,25 @@ type Statement struct {
 	// Tail is the id of the last line, without the number of a repetition, and TailAt its time; zero if it has none.
 	Tail   string
 	TailAt time.Time
+	// Undecided is the first local day of an entry that is no money and may still become some, such as a pending one; empty for none,
+	// and the year 1 if its day is unknown. From that day on the statement does not have everything.
+	Undecided string
 	// Positional means that a line has its id from its position, because the bank gives none.
 	Positional bool
 	// Digest is the SHA-256 of the statement's content as read: its balances and lines. Two
 	// files with the same digest say the same, whatever their bytes are.
 	Digest [sha256.Size]byte
 	Source Position
+}
+
+// undecided notes an entry of a local day, empty for an unknown one, that may still become money.
+func (s *Statement) undecided(day string) {
+	if day == "" {
+		day = "0001-01-01"
+	}
+	if s.Undecided == "" || day < s.Undecided {
+		s.Undecided = day
+	}
 }
 
 // Position is a place in a file, counted from 1. A column counts bytes.

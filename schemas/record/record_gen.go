@@ -3635,6 +3635,8 @@ type Statement struct {
 	FromDay string
 	// last local day
 	ToDay string
+	// first local day from which money may be missing, as an entry was pending
+	UndecidedFrom string
 	// opening and closing are known
 	Balanced bool
 	// minor units
@@ -3667,6 +3669,7 @@ func (r *Statement) fromNative(m map[string]any) {
 	r.Last = from[bool](m["last"])
 	r.FromDay = fromNullable[string]("string", m["from_day"])
 	r.ToDay = fromNullable[string]("string", m["to_day"])
+	r.UndecidedFrom = fromNullable[string]("string", m["undecided_from"])
 	r.Balanced = from[bool](m["balanced"])
 	r.Opening = from[int64](m["opening"])
 	r.Closing = from[int64](m["closing"])
@@ -3701,6 +3704,12 @@ func (r *Statement) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if r.UndecidedFrom != "" {
+		b = append(b, 2)
+		b = appendString(b, r.UndecidedFrom)
+	} else {
+		b = append(b, 0)
+	}
 	b = appendBoolean(b, r.Balanced)
 	b = appendLong(b, r.Opening)
 	b = appendLong(b, r.Closing)
@@ -3730,6 +3739,9 @@ func (r *Statement) readFrom(d *reader) {
 	}
 	if d.present() {
 		r.ToDay = d.readString()
+	}
+	if d.present() {
+		r.UndecidedFrom = d.readString()
 	}
 	r.Balanced = d.readBoolean()
 	r.Opening = d.readLong()
@@ -7862,7 +7874,7 @@ func (*ReferenceBlock) Name() string { return "quittance.ReferenceBlock" }
 // Schema is the Avro schema with every named type expanded.
 func (*ReferenceBlock) Schema() string { return schemaReferenceBlock }
 
-const schemaStatement = `{"fields":[{"name":"import_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"account","type":"string"},{"name":"statement_id","type":"string"},{"default":0,"name":"sequence","type":"long"},{"default":1,"name":"page","type":"int"},{"default":true,"name":"last","type":"boolean"},{"default":null,"name":"from_day","type":["null","string"]},{"default":null,"name":"to_day","type":["null","string"]},{"default":false,"name":"balanced","type":"boolean"},{"default":0,"name":"opening","type":"long"},{"default":0,"name":"closing","type":"long"},{"name":"currency","type":"string"},{"name":"lines","type":"long"},{"name":"net","type":"long"},{"name":"digest","type":"string"},{"name":"file_digest","type":"string"},{"name":"profile","type":"string"},{"name":"imported_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":false,"name":"withdrawn","type":"boolean"}],"name":"Statement","namespace":"quittance","type":"record"}`
+const schemaStatement = `{"fields":[{"name":"import_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"account","type":"string"},{"name":"statement_id","type":"string"},{"default":0,"name":"sequence","type":"long"},{"default":1,"name":"page","type":"int"},{"default":true,"name":"last","type":"boolean"},{"default":null,"name":"from_day","type":["null","string"]},{"default":null,"name":"to_day","type":["null","string"]},{"default":null,"name":"undecided_from","type":["null","string"]},{"default":false,"name":"balanced","type":"boolean"},{"default":0,"name":"opening","type":"long"},{"default":0,"name":"closing","type":"long"},{"name":"currency","type":"string"},{"name":"lines","type":"long"},{"name":"net","type":"long"},{"name":"digest","type":"string"},{"name":"file_digest","type":"string"},{"name":"profile","type":"string"},{"name":"imported_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":false,"name":"withdrawn","type":"boolean"}],"name":"Statement","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Statement) Name() string { return "quittance.Statement" }
