@@ -292,7 +292,18 @@ func (x *ledger) proveSome() {
 		}
 	}
 	x.show(k, disbursement.WordNoDebit) // each run tells it, until it is taken
-	x.proofs[k] = len(x.world.pays)
+	x.proofs[k] = x.requested(k.line)
+}
+
+// requested counts the requests to pay a line, and those that correct it.
+func (x *ledger) requested(k disbursement.LineKey) (n int) {
+	root := x.root(k)
+	for _, r := range x.world.pays {
+		if x.root(r.Line.LineKey) == root {
+			n++
+		}
+	}
+	return n
 }
 
 // show has statements say something of an attempt. Their words stay in their order.
@@ -313,9 +324,10 @@ func (x *ledger) withdrawSome() {
 	slices.SortFunc(open, func(a, b attempt) int { return compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	k := rapid.SampledFrom(open).Draw(x.rt, "attempt")
 	x.jump(time.Second)
-	x.doubt[k] = x.proofs[k] == len(x.world.pays)
+	x.doubt[k] = x.proofs[k] == x.requested(k.line)
 	delete(x.proofs, k)
 	x.show(k, disbursement.WordNoProof)
+	x.decide(disbursement.Command{Batch: k.line.Batch, Do: disbursement.Retry{By: "ama", Position: k.line.Position}})
 }
 
 func (x *ledger) stopSome(id string) {
