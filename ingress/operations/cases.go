@@ -35,8 +35,8 @@ type casesView struct {
 	Filtered                       bool
 }
 
-// cases is GET /ops/cases.
-func (v *visit) cases() {
+// showCases is GET /ops/cases, also with why there is no file of the list.
+func (v *visit) showCases(status int, refused string) {
 	chosen := v.conditions(caseConditions...)
 	w := v.w.Cases
 	out := &casesView{view: v.page(w.Title, v.root()+"cases", chosen.query(caseConditions)...), Filtered: len(chosen) > 0, ListPath: "/" + v.root() + "cases"}
@@ -48,7 +48,13 @@ func (v *visit) cases() {
 	out.Agencies = v.agencies(chosen[byAgency])
 	out.FirstURL = v.URL(v.root()+"cases", chosen.query(caseConditions)...)
 
-	f := cases.Filter{Kind: casework.Kind(chosen[byKind]), State: cases.State(chosen[byState]), Mode: chosen[byMode], AgencyID: chosen[byAgency], After: v.Query(byAfter), Limit: pageSize + 1}
+	if refused != "" {
+		out.Fault("", refused, "")
+		v.Write(status, "cases", out)
+		return
+	}
+	f := v.caseFilter(chosen)
+	f.After, f.Limit = v.Query(byAfter), pageSize+1
 	list, err := v.o.cfg.Cases.List(v.Context(), v.viewer(), f)
 	if err != nil {
 		v.Failed("listing cases", err)
@@ -65,7 +71,15 @@ func (v *visit) cases() {
 			out.Empty = w.NoneSo
 		}
 	}
-	v.Write(http.StatusOK, "cases", out)
+	if len(list) > 0 {
+		out.Files = v.Files("", v.root()+"cases/file", chosen.query(caseConditions)...)
+	}
+	v.Write(status, "cases", out)
+}
+
+// caseFilter returns the cases of conditions.
+func (v *visit) caseFilter(chosen fields) cases.Filter {
+	return cases.Filter{Kind: casework.Kind(chosen[byKind]), State: cases.State(chosen[byState]), Mode: chosen[byMode], AgencyID: chosen[byAgency]}
 }
 
 // caseView is the record of a case.

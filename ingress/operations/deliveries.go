@@ -40,8 +40,8 @@ type againForm struct {
 	Hidden           map[string]string
 }
 
-// deliveries is GET /ops/deliveries.
-func (v *visit) deliveries() {
+// showDeliveries is GET /ops/deliveries, also with why there is no file of the list.
+func (v *visit) showDeliveries(status int, refused string) {
 	chosen := v.conditions(deliveryConditions...)
 	w, path := v.w.Deliveries, v.root()+"deliveries"
 	out := &deliveriesView{view: v.page(w.Title, path, chosen.query(deliveryConditions)...), Chosen: chosen, Filtered: len(chosen) > 0, ListPath: "/" + path}
@@ -56,6 +56,11 @@ func (v *visit) deliveries() {
 		return
 	}
 	out.Command = v.deliveryCommand("quittance deliveries list", chosen, filter)
+	if refused != "" {
+		out.Fault("", refused, "")
+		v.Write(status, "deliveries", out)
+		return
+	}
 	to, err := v.destinations()
 	if err != nil {
 		v.Unavailable("reading destinations", err)
@@ -81,7 +86,10 @@ func (v *visit) deliveries() {
 	if len(list) > 0 && sendable && v.Acting.May(identity.MayRetry, "") == nil {
 		out.Again = &againForm{URL: v.URL(v.root() + "jobs"), ID: uuid.Must(uuid.NewV7()).String(), Hidden: chosen, Command: v.deliveryCommand("quittance jobs start", chosen, filter)}
 	}
-	v.Write(http.StatusOK, "deliveries", out)
+	if len(list) > 0 {
+		out.Files = v.Files("", v.root()+"deliveries/file", chosen.query(deliveryConditions)...)
+	}
+	v.Write(status, "deliveries", out)
 }
 
 // deliveryFilter returns the deliveries of conditions, in the person's scope, without the destination. The error says that the

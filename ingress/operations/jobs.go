@@ -30,7 +30,8 @@ const (
 func (o *Operations) jobRoutes(root string) []staff.Route {
 	see, act := o.routes(root)
 	out := []staff.Route{
-		see("deliveries", (*visit).deliveries),
+		see("deliveries", func(v *visit) { v.showDeliveries(http.StatusOK, "") }),
+		o.exports(root)("deliveries", (*visit).deliveriesFile),
 		see("jobs", (*visit).jobs),
 		see("jobs/{job}", (*visit).showJob),
 		act("jobs", identity.MayRetry, (*visit).prepareJob),

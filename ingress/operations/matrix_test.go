@@ -148,7 +148,14 @@ var may = map[string]struct {
 	"POST /agency/batches/{batch}/lines/{line}/cancel":             {roles: batchManagers},
 	"POST /agency/batches/{batch}/lines/{line}/acknowledge":        {roles: batchManagers},
 
-	"GET /ops/health":          {roles: seers, notFound: http.StatusOK},
+	"GET /ops/health":             {roles: seers, notFound: http.StatusOK},
+	"GET /ops/payments/file":      {roles: actors, notFound: http.StatusOK},
+	"GET /ops/cases/file":         {roles: actors, notFound: http.StatusOK},
+	"GET /ops/deliveries/file":    {roles: actors, notFound: http.StatusOK},
+	"GET /agency/payments/file":   {roles: accountants, notFound: http.StatusOK},
+	"GET /agency/cases/file":      {roles: accountants, notFound: http.StatusOK},
+	"GET /agency/deliveries/file": {roles: accountants, notFound: http.StatusOK},
+
 	"GET /ops/reports":         {roles: seers, notFound: http.StatusOK},
 	"GET /ops/reports/file":    {roles: actors, notFound: http.StatusOK}, // it asks which report
 	"GET /agency/reports":      {roles: agencySeers, notFound: http.StatusOK},
@@ -286,6 +293,9 @@ func TestWhoMaySeeAndDo(t *testing.T) {
 			return nil
 		}
 		here, nowhere := existing.Replace(pattern), unknown.Replace(pattern)
+		if strings.HasSuffix(pattern, "/file") {
+			here, nowhere = here+"?format=csv", nowhere+"?format=csv"
+		}
 		nobody := http.StatusSeeOther
 		if method == http.MethodPost {
 			nobody = http.StatusUnauthorized

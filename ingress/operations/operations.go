@@ -49,6 +49,8 @@ type Config struct {
 	Waits []Waits
 	// Trail is that of another part.
 	Trail Trail
+	// Program and Version name what makes the files.
+	Program, Version string
 }
 
 // Trail returns who has read and changed what has an id, the address of more, and whether the person may see it.
@@ -68,7 +70,7 @@ type Operations struct{ cfg Config }
 
 // New makes the pages.
 func New(cfg Config) (*Operations, error) {
-	if cfg.Sessions == nil || cfg.Deliveries == nil || cfg.Cases == nil || cfg.Imports == nil || cfg.Jobs == nil || cfg.Registry == nil || cfg.Directory == nil || cfg.Support == nil || cfg.Signer == nil || cfg.Approvals == nil || len(cfg.Waits) == 0 || cfg.Trail == nil {
+	if cfg.Sessions == nil || cfg.Deliveries == nil || cfg.Cases == nil || cfg.Imports == nil || cfg.Jobs == nil || cfg.Registry == nil || cfg.Directory == nil || cfg.Support == nil || cfg.Signer == nil || cfg.Approvals == nil || len(cfg.Waits) == 0 || cfg.Trail == nil || cfg.Program == "" || cfg.Version == "" {
 		return nil, errors.New("operations: every field of the configuration is required")
 	}
 	return &Operations{cfg}, nil
@@ -130,11 +132,14 @@ func (o *Operations) routes(root string) (see func(path string, do func(*visit))
 // records are the pages of payments and cases, which are the same for the service's people and for an agency's.
 func (o *Operations) records(root string) []staff.Route {
 	see, act := o.routes(root)
+	export := o.exports(root)
 	return []staff.Route{
 		see("search", (*visit).showSearch),
-		see("payments", (*visit).payments),
+		see("payments", func(v *visit) { v.showPayments(http.StatusOK, "") }),
+		export("payments", (*visit).paymentsFile),
 		see("payments/{place}", (*visit).payment),
-		see("cases", (*visit).cases),
+		see("cases", func(v *visit) { v.showCases(http.StatusOK, "") }),
+		export("cases", (*visit).casesFile),
 		see("cases/{case}", (*visit).showCase),
 		act("search", identity.MaySeePayments, (*visit).search),
 		act("payments/{place}/deliveries/{delivery}/retry", identity.MayRetry, (*visit).retryDelivery),

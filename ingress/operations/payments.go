@@ -54,8 +54,8 @@ type paymentsView struct {
 	Filtered                          bool
 }
 
-// payments is GET /ops/payments.
-func (v *visit) payments() {
+// showPayments is GET /ops/payments, also with why there is no file of the list.
+func (v *visit) showPayments(status int, refused string) {
 	chosen := v.conditions(paymentConditions...)
 	live := chosen[byMode] != testMode
 	w := v.w.Payments
@@ -75,8 +75,11 @@ func (v *visit) payments() {
 
 	q := v.paymentQuery(&out.view, chosen)
 	q.Live, q.After, q.Size = live, v.Query(byAfter), pageSize
+	if refused != "" {
+		out.Fault("", refused, "")
+	}
 	if len(out.Faults) > 0 {
-		v.Write(http.StatusUnprocessableEntity, "payments", out)
+		v.Write(max(status, http.StatusUnprocessableEntity), "payments", out)
 		return
 	}
 	found, err := v.o.cfg.Sessions.Page(v.Context(), q)
@@ -101,7 +104,10 @@ func (v *visit) payments() {
 			out.Empty = w.NoneSo
 		}
 	}
-	v.Write(http.StatusOK, "payments", out)
+	if len(found.Items) > 0 {
+		out.Files = v.Files("", v.root()+"payments/file", chosen.query(paymentConditions)...)
+	}
+	v.Write(status, "payments", out)
 }
 
 // counted says how many rows a list has, up to what a page counts.

@@ -12,6 +12,7 @@ type words struct {
 	Filter, Show, Next, First, AllOfTrail    string
 	Found                                    string // number
 	ManyFound                                string // number
+	TooManyForFile                           string // number
 	Work                                     workWords
 	Search                                   searchWords
 	Payments                                 paymentsWords
@@ -117,6 +118,7 @@ var french = words{
 	Imports: frenchImports, Deliveries: frenchDeliveries, Jobs: frenchJobs,
 	Live: "Réel", Test: "Test", BothModes: "Réel et test", Open: "Ouvert", AllAgencies: "Toutes les administrations", Filter: "Filtrer",
 	Show: "Afficher", AllOfTrail: "Toutes les opérations", Next: "Page suivante", First: "Première page", Found: "Résultats\u00a0: %d.", ManyFound: "Plus de %d résultats.",
+	TooManyForFile: "La liste a plus de %d lignes, ou sa lecture dure trop longtemps\u00a0: il n’y a pas de fichier. Ajoutez une condition, par exemple un jour.",
 	Work: workWords{
 		Title: "À traiter", Decide: "En attente de votre décision",
 		NothingToDecide: "Rien n’attend votre décision. Les propositions de vos collègues que vous pouvez approuver s’affichent ici.",
@@ -294,6 +296,7 @@ var english = words{
 	Imports: englishImports, Deliveries: englishDeliveries, Jobs: englishJobs,
 	Live: "Live", Test: "Test", BothModes: "Live and test", Open: "Open", AllAgencies: "All agencies", Filter: "Filter", Show: "Show", AllOfTrail: "All actions", Next: "Next page",
 	First: "First page", Found: "Results: %d.", ManyFound: "More than %d results.",
+	TooManyForFile: "The list has more than %d rows, or takes too long to read: there is no file. Add a condition, such as a day.",
 	Work: workWords{
 		Title: "To do", Decide: "Waiting for your decision",
 		NothingToDecide: "Nothing waits for your decision. Proposals of your colleagues that you may approve are shown here.",

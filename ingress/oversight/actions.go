@@ -15,7 +15,7 @@ var (
 		"batch.read": "Lot consulté", "batch.import": "Lot importé", "batch.pull": "Lot demandé à l’ERP", "batch.seal": "Lot scellé", "batch.approve": "Lot approuvé", "batch.reject": "Lot rejeté", "batch.release": "Lot libéré", "batch.hold": "Lot retenu", "batch.resume": "Retenue levée", "batch.stop": "Lot arrêté", "batch.recall": "Lot rappelé", "batch.discard": "Brouillon supprimé", "batch.export": "Lot exporté", "batch.certificate": "Certificat d’approbation téléchargé", "batch.advice": "Avis de paiement téléchargé",
 		"key.create": "Clé d’API créée", "key.rotate": "Clé d’API renouvelée", "key.revoke": "Clé d’API révoquée", "registry.apply": "Configuration appliquée", "mapping.change": "Correspondance d’un code changée",
 		"clerk.limit": "Plafond d’un guichet changé", "till.open": "Caisse ouverte", "till.close": "Caisse fermée", "till.sign": "Caisse visée",
-		"audit.accept": "Écart du journal admis", "secrets.reseal": "Secrets scellés de nouveau", "citizen.erase": "Compte d’usager effacé", "personal.erase": "Données personnelles effacées", "report.read": "Rapport consulté", "report.download": "Rapport téléchargé",
+		"audit.accept": "Écart du journal admis", "secrets.reseal": "Secrets scellés de nouveau", "citizen.erase": "Compte d’usager effacé", "personal.erase": "Données personnelles effacées", "report.read": "Rapport consulté", "report.download": "Rapport téléchargé", "payments.download": "Liste de paiements téléchargée", "cases.download": "Liste de cas téléchargée", "deliveries.download": "Liste d’envois téléchargée",
 	}
 	englishActions = map[string]string{ //nolint:gosec // texts, no credential
 		"session.read": "Payment read", "session.find": "Payment searched",
@@ -30,6 +30,6 @@ var (
 		"batch.read": "Batch read", "batch.import": "Batch imported", "batch.pull": "Batch asked of the ERP", "batch.seal": "Batch sealed", "batch.approve": "Batch approved", "batch.reject": "Batch rejected", "batch.release": "Batch released", "batch.hold": "Batch held", "batch.resume": "Hold ended", "batch.stop": "Batch stopped", "batch.recall": "Batch recalled", "batch.discard": "Draft discarded", "batch.export": "Batch exported", "batch.certificate": "Approval certificate downloaded", "batch.advice": "Payment advice downloaded",
 		"key.create": "API key minted", "key.rotate": "API key rotated", "key.revoke": "API key revoked", "registry.apply": "Configuration applied", "mapping.change": "Mapping of a code changed",
 		"clerk.limit": "Limit of a counter changed", "till.open": "Till opened", "till.close": "Till closed", "till.sign": "Till signed off",
-		"audit.accept": "Difference of the audit table accepted", "secrets.reseal": "Secrets sealed anew", "citizen.erase": "Citizen’s account erased", "personal.erase": "Personal data erased", "report.read": "Report read", "report.download": "Report downloaded",
+		"audit.accept": "Difference of the audit table accepted", "secrets.reseal": "Secrets sealed anew", "citizen.erase": "Citizen’s account erased", "personal.erase": "Personal data erased", "report.read": "Report read", "report.download": "Report downloaded", "payments.download": "List of payments downloaded", "cases.download": "List of cases downloaded", "deliveries.download": "List of deliveries downloaded",
 	}
 )

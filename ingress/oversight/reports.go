@@ -1,11 +1,8 @@
 package oversight
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,7 +11,6 @@ import (
 	"time"
 
 	"quittance/ingress/staff"
-	"quittance/internal/identity"
 	"quittance/internal/journal"
 	"quittance/internal/operation"
 	"quittance/internal/report"
@@ -32,13 +28,9 @@ const (
 	byReport = "report"
 	byMonth  = "month"
 	byMode   = "mode"
-	byFormat = "format"
 
 	modeLive = "live"
 	modeTest = "test"
-
-	formatCSV  = "csv"
-	formatXLSX = "xlsx"
 )
 
 const (
@@ -61,7 +53,6 @@ type reportsView struct {
 	Grid                   staff.Grid
 	Facts                  []staff.Fact
 	Positions              []string
-	CSVURL, XLSXURL        string // empty: the person makes no files
 }
 
 // asked is what a person asks for.
@@ -178,7 +169,7 @@ func (a asked) command(slug, format string) string {
 		out = append(out, byMode, modeTest)
 	}
 	if format != "" {
-		out = append(out, byFormat, format, "out", a.Report.Name+"-"+a.month+"."+format)
+		out = append(out, staff.ByFormat, format, "out", a.Report.Name+"-"+a.month+"."+format)
 	}
 	return staff.Command("quittance report "+a.Report.Name, out...)
 }
@@ -198,15 +189,14 @@ func (v *visit) showReport() {
 	out.Command, out.About = a.command(v.slug(a.AgencyID), ""), w.About[a.Report.Name]
 	switch {
 	case more:
-		out.Larger, out.Command = fmt.Sprintf(w.Larger, report.RowsAtMost), a.command(v.slug(a.AgencyID), formatCSV)
+		out.Larger, out.Command = fmt.Sprintf(w.Larger, report.RowsAtMost), a.command(v.slug(a.AgencyID), staff.CSV)
 	case len(t.Rows) == 0:
 		out.Empty = fmt.Sprintf(w.Empty, a.month)
 	default:
 		out.Grid = v.tableGrid(t)
 	}
-	if !more && v.Acting.May(identity.MayExport, a.AgencyID) == nil {
-		path := v.root(opsRoot) + "reports/file"
-		out.CSVURL, out.XLSXURL = v.URL(path, a.query(byFormat, formatCSV)...), v.URL(path, a.query(byFormat, formatXLSX)...)
+	if !more {
+		out.Files = v.Files(a.AgencyID, v.root(opsRoot)+"reports/file", a.query()...)
 	}
 	out.Facts, out.Positions = v.stamp(t.Stamp, a), t.Stamp.Offsets()
 	v.Write(http.StatusOK, "reports", out)
@@ -282,9 +272,8 @@ func (v *visit) reportFile() {
 	if !ok {
 		return
 	}
-	format := v.Query(byFormat)
-	if format != formatCSV && format != formatXLSX {
-		v.Unknown()
+	format, ok := v.Format()
+	if !ok {
 		return
 	}
 	t, more, ok := v.make(a)
@@ -295,24 +284,8 @@ func (v *visit) reportFile() {
 		v.See(v.root(opsRoot)+"reports", a.query()...) // the page says which command makes the file
 		return
 	}
-	var b bytes.Buffer
-	write := t.CSV
-	if format == formatXLSX {
-		write = t.XLSX
-	}
-	if err := write(&b); err != nil {
-		v.Unavailable("writing a report", err)
-		return
-	}
-	sum := sha256.Sum256(b.Bytes())
-	if err := v.Note(operation.Entry{Action: "report.download", Subject: a.Report.Name, AgencyID: a.AgencyID, Detail: map[string]any{
-		byMonth: a.month, byMode: a.mode, byFormat: format, "rows": len(t.Rows), "sha256": hex.EncodeToString(sum[:]),
-	}}); err != nil {
-		v.Unavailable("recording a download", err)
-		return
-	}
 	name := strings.Trim(strings.Join([]string{"quittance", a.mode, v.slug(a.AgencyID), a.Report.Name, a.month}, "-"), "-")
-	to := v.Download(strings.ReplaceAll(name, "--", "-")+"."+format, int64(b.Len()))
-	_, _ = to.Write(b.Bytes()) // the reader may be gone
-	to.End()
+	v.SendTable(t, format, strings.ReplaceAll(name, "--", "-"), operation.Entry{
+		Action: "report.download", Subject: a.Report.Name, AgencyID: a.AgencyID, Detail: map[string]any{byMonth: a.month, byMode: a.mode, "rows": len(t.Rows)},
+	})
 }

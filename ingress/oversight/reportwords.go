@@ -7,7 +7,7 @@ type reportWords struct {
 	Restored, NotYet, Slow, Away                                      string
 	Busy, Larger                                                      string // number
 	Empty                                                             string // month
-	CSV, XLSX, FileHint, Stamp, Positions, PositionsText, MadeAt      string
+	Stamp, Positions, PositionsText, MadeAt                           string
 	Source, Compared, NotCompared, Program, AllAndNone                string
 	Names, About, Columns                                             map[string]string
 }
@@ -22,8 +22,7 @@ var frenchReports = reportWords{
 	Busy:     "%d rapports sont déjà en préparation. Rechargez la page dans un instant.",
 	Larger:   "Le rapport a plus de %d lignes, ce qu’une page ne montre pas. La commande ci-dessous en fait un fichier.",
 	Empty:    "Rien à montrer pour %s. Vérifiez le mois et le mode.",
-	CSV:      "Télécharger en CSV", XLSX: "Télécharger en XLSX", FileHint: "Le journal des opérations garde l’empreinte du fichier. Dans le CSV, les montants sont en unités mineures.",
-	Stamp: "Provenance", Positions: "Enregistrements pris en compte", PositionsText: "Sujet Kafka, partition, et position au-dessous de laquelle tous les enregistrements sont pris en compte.", MadeAt: "Établi le",
+	Stamp:    "Provenance", Positions: "Enregistrements pris en compte", PositionsText: "Sujet Kafka, partition, et position au-dessous de laquelle tous les enregistrements sont pris en compte.", MadeAt: "Établi le",
 	Source: "Journal", Compared: "Complet, comparé avec Kafka", NotCompared: "Non comparé avec Kafka, qui ne répond pas", Program: "Programme", AllAndNone: "Toutes, et les sommes d’aucune",
 	Names: map[string]string{
 		"takings": "Recettes", "fees": "Frais", "channels": "Recettes par moyen de paiement", "undelivered": "Envois non acceptés", "open-cases": "Cas ouverts", "reconciliation": "Rapprochement", "breaks": "Écarts", "operator-fees": "Frais des opérateurs",
@@ -51,8 +50,7 @@ var englishReports = reportWords{
 	Busy:     "%d reports are being made already. Load the page again in a moment.",
 	Larger:   "The report has more than %d rows, which a page does not show. The command below makes a file of it.",
 	Empty:    "There is nothing to show for %s. Check the month and the mode.",
-	CSV:      "Download as CSV", XLSX: "Download as XLSX", FileHint: "The audit table keeps the digest of the file. In the CSV, amounts are in minor units.",
-	Stamp: "Provenance", Positions: "Records that count", PositionsText: "Topic, partition, and the position below which all records count.", MadeAt: "Made at",
+	Stamp:    "Provenance", Positions: "Records that count", PositionsText: "Topic, partition, and the position below which all records count.", MadeAt: "Made at",
 	Source: "Journal", Compared: "Whole, compared with Kafka", NotCompared: "Not compared with Kafka, which does not answer", Program: "Program", AllAndNone: "All, and the money of none",
 	Names: map[string]string{
 		"takings": "Takings", "fees": "Fees", "channels": "Takings by channel", "undelivered": "Undelivered", "open-cases": "Open cases", "reconciliation": "Reconciliation", "breaks": "Breaks", "operator-fees": "Operators’ fees",

@@ -1,10 +1,77 @@
 package staff
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
+
+	"quittance/internal/identity"
+	"quittance/internal/operation"
 )
+
+// ByFormat is the name in addresses of the format of a file of rows, CSV and XLSX its values.
+const (
+	ByFormat = "format"
+	CSV      = "csv"
+	XLSX     = "xlsx"
+)
+
+// Files are the addresses of a list or a report as files (template "files").
+type Files struct{ CSVURL, XLSXURL string }
+
+// Files returns the addresses of files at a path with conditions, names and values in turn; nil if the person makes none of the
+// agency's; empty for all.
+func (v *Visit) Files(agencyID, path string, query ...string) *Files {
+	if v.Acting.May(identity.MayExport, agencyID) != nil {
+		return nil
+	}
+	to := func(format string) string {
+		return v.URL(path, append(query[:len(query):len(query)], ByFormat, format)...)
+	}
+	return &Files{to(CSV), to(XLSX)}
+}
+
+// Table is rows that are written as a file.
+type Table interface {
+	CSV(out io.Writer) error
+	XLSX(out io.Writer) error
+}
+
+// Format returns the format that the address asks for. ok is false after the answer that there is no such one.
+func (v *Visit) Format() (format string, ok bool) {
+	if format = v.Query(ByFormat); format == CSV || format == XLSX {
+		return format, true
+	}
+	v.Unknown()
+	return format, false
+}
+
+// SendTable answers with a table as a file in a format of Format. The audit table has the entry, with the format and the SHA-256 of
+// the file, before the first byte goes out. The name is without its ending.
+func (v *Visit) SendTable(t Table, format, name string, e operation.Entry) {
+	write := t.CSV
+	if format == XLSX {
+		write = t.XLSX
+	}
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		v.Unavailable("writing a file", err)
+		return
+	}
+	sum := sha256.Sum256(b.Bytes())
+	e.Detail[ByFormat], e.Detail["sha256"] = format, hex.EncodeToString(sum[:])
+	if err := v.Note(e); err != nil {
+		v.Unavailable("recording a download", err)
+		return
+	}
+	to := v.Download(name+"."+format, int64(b.Len()))
+	_, _ = to.Write(b.Bytes()) // the reader may be gone
+	to.End()
+}
 
 // Download is the answer with a file that the browser stores and never shows. The header goes out with the first bytes. The last bytes
 // wait for End, so that a file that was not read to its end arrives shorter than the header says, and the browser reports it.

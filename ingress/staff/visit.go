@@ -210,6 +210,8 @@ type View struct {
 	S *words
 	// DemoAnswer is where the passkey of the demo person who is signed in answers; empty for others.
 	DemoAnswer string
+	// Files are the addresses of the rows as files; nil for none.
+	Files *Files
 	// Back is an address of a page above; empty for none.
 	BackURL, BackText string
 }

@@ -27,6 +27,7 @@ type words struct {
 	TooManyTitle, TooMany                                              string
 	TooManySearches                                                    string // number
 	Next, First                                                        string
+	CSV, XLSX, FilesHint                                               string
 	Paused, Pause, Resume, Over, Once                                  string
 	PressNoScript, PressFailed, PressWithout                           string
 
@@ -80,6 +81,7 @@ var french = words{ //nolint:gosec // texts, no credential
 	TooManyTitle: "Trop de demandes", TooMany: "Trop de demandes viennent de votre réseau. Réessayez dans un instant.",
 	TooManySearches: "Vous avez fait plus de %d recherches en une minute. Réessayez dans un instant.",
 	Next:            "Page suivante", First: "Première page",
+	CSV: "Télécharger en CSV", XLSX: "Télécharger en XLSX", FilesHint: "Le journal des opérations garde l’empreinte du fichier. Dans le CSV, les montants sont en unités mineures.",
 	Paused: "Mise à jour suspendue", Pause: "Suspendre la mise à jour", Resume: "Reprendre la mise à jour", Over: "Votre session a pris fin\u00a0: rechargez la page.", Once: "Envoi en cours…",
 	PressNoScript: "Cette opération se signe avec une clé d’accès, que seul JavaScript peut lire. Autorisez JavaScript pour ce site, puis rechargez la page.",
 	PressFailed:   "La clé d’accès n’a pas signé, et rien n’est enregistré. Recommencez, et choisissez une de vos clés d’accès.",
@@ -261,6 +263,7 @@ var english = words{
 	TooManyTitle: "Too many requests", TooMany: "Your network sends too many requests. Try again in a moment.",
 	TooManySearches: "You have made more than %d searches in a minute. Try again in a moment.",
 	Next:            "Next page", First: "First page",
+	CSV: "Download as CSV", XLSX: "Download as XLSX", FilesHint: "The audit table keeps the digest of the file. In the CSV, amounts are in minor units.",
 	Paused: "Updates are paused", Pause: "Pause updates", Resume: "Resume updates", Over: "Your session has ended: load the page again.", Once: "Sending…",
 	PressNoScript: "This is signed with a passkey, which only JavaScript can read. Allow JavaScript for this site and load the page again.",
 	PressFailed:   "The passkey has not signed, and nothing is stored. Try again, and choose one of your passkeys.",

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -22,8 +23,8 @@ const (
 	ExaminedAtMost = 5000
 	// examinedAtOnce is the number of sessions that are read at once for it.
 	examinedAtOnce = 500
-	// pageAtMost is the largest size of a page.
-	pageAtMost = 100
+	// SizeAtMost is the largest size of a page. People read 50 rows, a file has many.
+	SizeAtMost = 500
 )
 
 // PageQuery selects sessions for a page that a person reads. An empty condition selects all; the
@@ -57,7 +58,7 @@ type PageQuery struct {
 
 	// After is Next of the page before; empty for the first page.
 	After string
-	// Size is the largest number of sessions on the page, at most 100; 50 when zero.
+	// Size is the largest number of sessions on the page, at most SizeAtMost; 50 when zero.
 	Size int
 }
 
@@ -82,8 +83,8 @@ type Page struct {
 // ErrBehind, those of ctx, and an *operation.Error for a cursor that is none of this list
 // (keyset.List.Key).
 func (r *Reader) Page(ctx context.Context, q PageQuery) (p Page, err error) {
-	if q.Size = cmp.Or(q.Size, 50); q.Size < 1 || q.Size > pageAtMost {
-		return p, errors.New("paging sessions: the size must be 1 to 100")
+	if q.Size = cmp.Or(q.Size, 50); q.Size < 1 || q.Size > SizeAtMost {
+		return p, fmt.Errorf("paging sessions: the size must be 1 to %d", SizeAtMost)
 	}
 	after, err := q.after()
 	if err != nil {

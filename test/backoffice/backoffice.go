@@ -170,6 +170,7 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 		t.Fatal(err)
 	}
 	pages, err := operations.New(operations.Config{
+		Program: "quittance", Version: "test",
 		Jobs:     bulk,
 		Sessions: reader, Deliveries: sent, Cases: known, Imports: imports, Registry: instance.Registry, Signer: keys, Approvals: w.Desk, Waits: []operations.Waits{about.Waiting, batches.Waiting}, Trail: seen.Trail,
 		Directory: func(ctx context.Context) (registry.Directory, error) {

@@ -20,6 +20,7 @@ import (
 	"quittance/internal/audit"
 	"quittance/internal/batchpapers"
 	"quittance/internal/batchseal"
+	"quittance/internal/build"
 	"quittance/internal/cases"
 	"quittance/internal/clickhouse"
 	"quittance/internal/deliveries"
@@ -265,6 +266,7 @@ func (b *Base) operations(desk *identity.Desk, of officeReads, trail operations.
 		return nil, err
 	}
 	return operations.New(operations.Config{
+		Program: b.Program, Version: build.Read().Version(),
 		Jobs:     bulk,
 		Sessions: of.reader, Deliveries: of.sent, Cases: of.known, Imports: imports, Registry: b.Registry, Signer: b.Keys, Approvals: desk, Waits: waits, Trail: trail,
 		Directory: func(ctx context.Context) (registry.Directory, error) {
