@@ -76,6 +76,9 @@ func list() cli.Command {
 				return err
 			}
 			if !person.Operations() {
+				if of != "" && of != person.AgencyID {
+					return errors.New("--agency: you act for another agency, and see its jobs alone: leave --agency out")
+				}
 				of = person.AgencyID
 			}
 			found, next, err := store.List(ctx, of, cmp.Or(person.ID, m.By.Name), after, limit)
