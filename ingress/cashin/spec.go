@@ -5,11 +5,10 @@ import (
 	"net/http"
 )
 
+// openAPI is the description of the surface, OpenAPI 3.1 in YAML.
+//
 //go:embed openapi.yaml
 var openAPI []byte
-
-// OpenAPI returns the description of the surface, OpenAPI 3.1 in YAML.
-func OpenAPI() []byte { return openAPI }
 
 // pathSpec is where the description is served.
 const pathSpec = "/cashin/openapi.yaml"

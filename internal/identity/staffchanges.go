@@ -364,20 +364,7 @@ func (t *Tx) carryOut(ctx context.Context, c StaffChangeEntry) error {
 	return t.setRoles(ctx, c.Of.Staff, after)
 }
 
-// RejectStaffChange rejects a proposal, or withdraws one's own. now is the time of the service's clock. A refusal is an
-// *operation.Error with the field id. After an error nothing has changed.
-func RejectStaffChange(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by By, id string, now time.Time) (rejected StaffChangeEntry, err error) {
-	err = change(ctx, pool, keys, now, func(t *Tx) error {
-		rejected, err = t.rejectChange(ctx, by, id)
-		return err
-	})
-	if err != nil {
-		return StaffChangeEntry{}, fmt.Errorf("rejecting a change of a member of staff: %w", err)
-	}
-	return rejected, nil
-}
-
-// rejectChange is RejectStaffChange within a transaction.
+// rejectChange rejects a proposal, or withdraws one's own. A refusal is an *operation.Error with the field id.
 func (t *Tx) rejectChange(ctx context.Context, by By, id string) (rejected StaffChangeEntry, err error) {
 	c, me, actor, err := t.waiting(ctx, by, id)
 	if err != nil {
