@@ -35,9 +35,9 @@ type Case struct {
 	ClosedBy   string // who proposed the resolution
 	ClosedAt   time.Time
 
-	// Proposed and Decided are the numbers of the last proposal and of the last approval or
-	// rejection that an event records.
-	Proposed, Decided int
+	// Proposed, Decided and Refused are the numbers of the last proposal, of the last approval or rejection, and of the last
+	// refusal of an approved one that an event records.
+	Proposed, Decided, Refused int
 }
 
 // Open reports whether the case has no exit yet.

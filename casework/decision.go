@@ -17,6 +17,9 @@ const (
 	// DecisionLapsed says that nobody approved the decision in time, or that its proposer
 	// was revoked. It has no actor.
 	DecisionLapsed DecisionState = "lapsed"
+	// DecisionRefused says that whoever carries decisions out has refused an approved one. It is a step, and no state of a stored
+	// decision: that stays approved.
+	DecisionRefused DecisionState = "refused"
 )
 
 // Reasons why a person cannot take a step of a decision.
@@ -63,7 +66,7 @@ func (d Decision) At(now time.Time, proposer Person) DecisionState {
 // can. by and proposer are as of that time.
 func (d Decision) MayApprove(now time.Time, by, proposer Person) error {
 	switch d.At(now, proposer) {
-	case DecisionApproved, DecisionRejected:
+	case DecisionApproved, DecisionRejected, DecisionRefused:
 		return ErrDecided
 	case DecisionLapsed:
 		return ErrLapsed

@@ -331,11 +331,11 @@ type NoteProposal struct {
 	Number int // of the proposal within the case, from 1
 	Step   casework.DecisionState
 	// Resolution and Reference are those of the proposal. Reason is that of the proposal,
-	// or of its rejection.
+	// or of its rejection, or the code of its refusal.
 	Resolution casework.Resolution
 	Reference  string
 	Reason     string
-	By         string // who proposed, approved or rejected it; empty if it lapsed
+	By         string // who proposed, approved or rejected it; empty if it lapsed or was refused
 	// Digest and Proposed are those of the step, if it was signed: a proposal or an approval.
 	Digest   []byte
 	Proposed *casework.Signed
@@ -352,6 +352,8 @@ func (do NoteProposal) Event() (t EventType, ok bool) {
 		return EventCaseRejected, true
 	case casework.DecisionLapsed:
 		return EventCaseLapsed, true
+	case casework.DecisionRefused:
+		return EventCaseRefused, true
 	}
 	return "", false
 }
@@ -609,8 +611,11 @@ func (d *decider) noteProposal(do NoteProposal) Answer {
 		return Answer{Code: CodeCaseNotAllowed, Session: &s}
 	}
 	last := &c.Decided
-	if do.Step == casework.DecisionProposed {
+	switch do.Step { //nolint:exhaustive // the others decide
+	case casework.DecisionProposed:
 		last = &c.Proposed
+	case casework.DecisionRefused:
+		last = &c.Refused
 	}
 	if do.Number <= *last {
 		return Answer{Code: CodeOK, Session: &s, CaseID: c.ID, Replayed: true}

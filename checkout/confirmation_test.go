@@ -318,6 +318,8 @@ func TestProposalsAreEvents(t *testing.T) {
 	wantCode(t, note(2, casework.DecisionProposed), checkout.CodeOK)
 	wantCode(t, note(2, casework.DecisionApproved), checkout.CodeOK)
 	wantReplay(t, note(2, casework.DecisionApproved), checkout.CodeOK)
+	wantCode(t, note(2, casework.DecisionRefused), checkout.CodeOK) // the processor has not carried it out
+	wantReplay(t, note(2, casework.DecisionRefused), checkout.CodeOK)
 	wantCode(t, note(3, "something else"), checkout.CodeCaseNotAllowed)
 	wantCode(t, note(3, casework.DecisionProposed), checkout.CodeOK)
 	wantCode(t, note(3, casework.DecisionLapsed), checkout.CodeOK)
@@ -327,7 +329,7 @@ func TestProposalsAreEvents(t *testing.T) {
 	wantCode(t, w.ask(checkout.Command{SessionID: "a", Do: checkout.NoteProposal{CaseID: "case_x", Number: 1, Step: casework.DecisionProposed}}), checkout.CodeCaseNotFound)
 	wantCode(t, w.ask(checkout.Command{SessionID: "none", Do: checkout.NoteProposal{CaseID: c.ID, Number: 1, Step: casework.DecisionProposed}}), checkout.CodeSessionNotFound)
 	w.want("a", checkout.StatusFailed, created, requested, failed, late,
-		checkout.EventCaseProposed, checkout.EventCaseRejected, checkout.EventCaseProposed, checkout.EventCaseApproved,
+		checkout.EventCaseProposed, checkout.EventCaseRejected, checkout.EventCaseProposed, checkout.EventCaseApproved, checkout.EventCaseRefused,
 		checkout.EventCaseProposed, checkout.EventCaseLapsed, resolved, returned)
 }
 
@@ -347,7 +349,7 @@ func answerSome(t *rapid.T, w *world, id string, send func(*rapid.T, checkout.Co
 func noteSome(t *rapid.T, w *world, id string, send func(*rapid.T, checkout.Command)) {
 	do := checkout.NoteProposal{
 		CaseID: "none", Number: rapid.IntRange(0, 3).Draw(t, "number"), Resolution: checkout.ResolutionRefund, By: "staff",
-		Step: rapid.SampledFrom([]casework.DecisionState{casework.DecisionProposed, casework.DecisionApproved, casework.DecisionRejected, casework.DecisionLapsed}).Draw(t, "step"),
+		Step: rapid.SampledFrom([]casework.DecisionState{casework.DecisionProposed, casework.DecisionApproved, casework.DecisionRejected, casework.DecisionLapsed, casework.DecisionRefused}).Draw(t, "step"),
 	}
 	if cases := w.sessions[id].Cases; len(cases) > 0 {
 		do.CaseID = rapid.SampledFrom(cases).Draw(t, "case").ID
@@ -387,10 +389,10 @@ func confirmationInvariants(t *rapid.T, w *world) {
 			if e.Detail[checkout.DetailResolution] == string(checkout.ResolutionRetry) {
 				h.retries++
 			}
-		case checkout.EventCaseProposed, checkout.EventCaseApproved, checkout.EventCaseRejected, checkout.EventCaseLapsed:
+		case checkout.EventCaseProposed, checkout.EventCaseApproved, checkout.EventCaseRejected, checkout.EventCaseLapsed, checkout.EventCaseRefused:
 			step := e.Detail[checkout.DetailCaseID] + "/" + e.Detail[checkout.DetailProposal]
-			if e.Type == checkout.EventCaseProposed {
-				step += "/proposed"
+			if e.Type == checkout.EventCaseProposed || e.Type == checkout.EventCaseRefused {
+				step += "/" + string(e.Type)
 			}
 			if h.noted[step] {
 				t.Fatalf("%s is recorded twice", step)

@@ -46,6 +46,8 @@ const (
 	EventCaseApproved           EventType = "case.approved"
 	EventCaseRejected           EventType = "case.rejected"
 	EventCaseLapsed             EventType = "case.lapsed" // a proposal lapsed before anybody approved it
+	// EventCaseRefused is an approved proposal that was not carried out, with the code of the refusal. The case stays open.
+	EventCaseRefused EventType = "case.refused"
 	EventCaseResolved           EventType = "case.resolved"
 	EventConfirmationAwaited    EventType = "confirmation.awaited" // a first call to the ERP failed, and none was expected
 	EventConfirmationAccepted   EventType = "confirmation.accepted"
@@ -61,7 +63,7 @@ func EventTypes() []EventType {
 		EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected, EventCollectionEnquired,
 		EventCollectionRefused, EventCollectionReleased, EventCollectionReversed, EventCollectionMismatched, EventCollectionOrphaned,
 		EventCollectionUnreadable, EventCollectionReopened, EventCollectionContradicted,
-		EventCaseOpened, EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseLapsed, EventCaseResolved,
+		EventCaseOpened, EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseLapsed, EventCaseRefused, EventCaseResolved,
 		EventConfirmationAwaited, EventConfirmationAccepted, EventConfirmationRefused, EventConfirmationRetried, EventConfirmationRecorded,
 	}
 }
@@ -75,7 +77,7 @@ func (t EventType) Webhook() bool {
 	case EventCreated, EventUpdated, EventArchived, EventErased, EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected,
 		EventCollectionEnquired, EventCollectionRefused, EventCollectionReleased, EventCollectionReversed,
 		EventCollectionMismatched, EventCollectionOrphaned, EventCollectionUnreadable, EventCollectionReopened, EventCollectionContradicted,
-		EventCaseOpened, EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseLapsed, EventCaseResolved,
+		EventCaseOpened, EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseLapsed, EventCaseRefused, EventCaseResolved,
 		EventConfirmationAwaited, EventConfirmationAccepted, EventConfirmationRefused, EventConfirmationRetried, EventConfirmationRecorded:
 		return false
 	}
@@ -277,7 +279,7 @@ func apply(s Session, e Event) Session {
 		s = erased(s)
 	case EventCaseResolved:
 		s.Cases = replaced(s.Cases, *e.change.closes)
-	case EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseLapsed, EventCollectionContradicted:
+	case EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseLapsed, EventCaseRefused, EventCollectionContradicted:
 		s.Cases = replaced(s.Cases, *e.change.notes)
 	case EventConfirmationAwaited, EventConfirmationAccepted, EventConfirmationRefused, EventConfirmationRetried, EventConfirmationRecorded:
 		if due, ok := s.Due(e.Detail[DetailTransactionID]); ok {

@@ -198,10 +198,10 @@ func (c Case) terms(number int, r casework.Resolution, reference, reason string,
 // ended before, as rejected for example; it then stays so.
 func (s *Store) Unproven(ctx context.Context, caseID string, number int, code checkout.Code, now time.Time) (ended bool, err error) {
 	err = s.tx(ctx, "refusing a proposal", func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `UPDATE case_proposals SET state = $3, refusal = $4, finished_at = $5, noted = 2 WHERE case_id = $1 AND number = $2 AND state IN ('open', 'approved')`,
+		tag, err := tx.Exec(ctx, `UPDATE case_proposals SET state = $3, refusal = $4, finished_at = $5, noted = 3 WHERE case_id = $1 AND number = $2 AND state IN ('open', 'approved')`,
 			caseID, number, string(ProposalRefused), string(code), now)
 		if ended = tag.RowsAffected() > 0; err == nil && !ended {
-			_, err = tx.Exec(ctx, `UPDATE case_proposals SET noted = 2 WHERE case_id = $1 AND number = $2`, caseID, number)
+			_, err = tx.Exec(ctx, `UPDATE case_proposals SET noted = 3 WHERE case_id = $1 AND number = $2`, caseID, number)
 		}
 		if err != nil || !ended {
 			return err

@@ -13,7 +13,7 @@ import (
 )
 
 // Note is a step of a proposal that no event records yet: it was proposed, approved or
-// rejected, or it has lapsed.
+// rejected, it has lapsed, or it was approved and then refused.
 type Note struct {
 	CaseID string
 	Number int
@@ -22,8 +22,8 @@ type Note struct {
 	Step       casework.DecisionState
 	Resolution casework.Resolution
 	Reference  string
-	Reason     string // of the proposal, or of its rejection
-	By         string // the name of who did it; empty if the proposal lapsed
+	Reason     string // of the proposal, or of its rejection; the code of its refusal
+	By         string // the name of who did it; empty if the proposal lapsed or was refused
 	At         time.Time
 	// Agreement has the signed steps. ClaimNotes does not read it.
 	Agreement casework.Agreement `db:"-"`
@@ -45,7 +45,7 @@ func (n Note) proposal() checkout.NoteProposal {
 		do.Digest, do.Proposed = n.Agreement.Digest, n.Agreement.Proposed
 	case casework.DecisionApproved:
 		do.Digest, do.Proposed = n.Agreement.Digest, n.Agreement.Approved
-	case casework.DecisionRejected, casework.DecisionLapsed:
+	case casework.DecisionRejected, casework.DecisionLapsed, casework.DecisionRefused:
 	}
 	return do
 }
@@ -53,22 +53,23 @@ func (n Note) proposal() checkout.NoteProposal {
 // ClaimNotes returns the next step of up to n cases that have one and that nobody has tried
 // for the time again. The caller has that time to try them. The steps of a case come in
 // order: one of them only when all before it are noted. The opening of a case without a
-// session must be recorded.
+// session must be recorded. A refusal is a step while the case is open: otherwise its end says why.
 func (s *Store) ClaimNotes(ctx context.Context, n int, again time.Duration) ([]Note, error) {
 	rows, _ := s.pool.Query(ctx, `
 		UPDATE case_proposals p SET note_tried_at = now()
 		FROM (SELECT case_id, number FROM case_proposals d
-			WHERE noted < 2 AND (noted = 0 OR decided_at IS NOT NULL OR state = 'lapsed')
+			WHERE (noted < 2 OR noted = 2 AND state = 'refused' AND NOT EXISTS (SELECT FROM cases c WHERE c.id = d.case_id AND (c.resolution IS NOT NULL OR c.ended_at IS NOT NULL)))
+				AND (noted = 0 OR decided_at IS NOT NULL OR state = 'lapsed')
 				AND (note_tried_at IS NULL OR note_tried_at <= now() - $2::interval)
 				AND (session_id IS NOT NULL OR EXISTS (SELECT FROM cases c WHERE c.id = d.case_id AND c.recorded))
 				AND NOT EXISTS (SELECT FROM case_proposals e
-					WHERE e.case_id = d.case_id AND e.number < d.number AND e.noted < 2 AND (e.noted = 0 OR e.decided_at IS NOT NULL OR e.state = 'lapsed'))
+					WHERE e.case_id = d.case_id AND e.number < d.number AND (e.noted < 2 OR e.noted = 2 AND e.state = 'refused' AND NOT EXISTS (SELECT FROM cases c WHERE c.id = e.case_id AND (c.resolution IS NOT NULL OR c.ended_at IS NOT NULL))) AND (e.noted = 0 OR e.decided_at IS NOT NULL OR e.state = 'lapsed'))
 			ORDER BY proposed_at, case_id LIMIT $1 FOR UPDATE SKIP LOCKED) due
 		WHERE p.case_id = due.case_id AND p.number = due.number
 		RETURNING p.case_id, p.number, coalesce(p.session_id, ''),
-			CASE WHEN p.noted = 0 THEN 'proposed' WHEN p.state IN ('rejected', 'lapsed') THEN p.state ELSE 'approved' END,
-			p.resolution, p.reference, CASE WHEN p.noted = 1 AND p.state = 'rejected' THEN p.decision ELSE p.reason END,
-			CASE WHEN p.noted = 0 THEN p.proposer ELSE p.decider END, CASE WHEN p.noted = 0 THEN p.proposed_at ELSE coalesce(p.decided_at, p.finished_at) END, p.noted`, n, again)
+			CASE WHEN p.noted = 0 THEN 'proposed' WHEN p.noted = 2 THEN 'refused' WHEN p.state IN ('rejected', 'lapsed') THEN p.state ELSE 'approved' END,
+			p.resolution, p.reference, CASE WHEN p.noted = 1 AND p.state = 'rejected' THEN p.decision WHEN p.noted = 2 THEN p.refusal ELSE p.reason END,
+			CASE p.noted WHEN 0 THEN p.proposer WHEN 2 THEN '' ELSE p.decider END, CASE p.noted WHEN 0 THEN p.proposed_at WHEN 2 THEN p.finished_at ELSE coalesce(p.decided_at, p.finished_at) END, p.noted`, n, again)
 	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Note])
 	if err != nil {
 		return nil, fmt.Errorf("claiming steps of proposals: %w", err)

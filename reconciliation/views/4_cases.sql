@@ -31,6 +31,8 @@ CREATE OR REPLACE VIEW cases
     approved_at         Nullable(DateTime64(3, 'UTC')) COMMENT 'Time of the last approval, UTC; NULL for none',
     rejected_at         Nullable(DateTime64(3, 'UTC')) COMMENT 'Time of the last rejection, UTC; NULL for none',
     lapsed_at           Nullable(DateTime64(3, 'UTC')) COMMENT 'When the last proposal that nobody approved in time lapsed, UTC; NULL for none',
+    refused_at          Nullable(DateTime64(3, 'UTC')) COMMENT 'When an approved proposal was last refused when it was carried out, UTC; NULL for none',
+    refusal             LowCardinality(String) COMMENT 'Code of that refusal; empty for none',
     opened_at           Nullable(DateTime64(3, 'UTC')) COMMENT 'UTC',
     closed_at           Nullable(DateTime64(3, 'UTC')) COMMENT 'UTC; NULL while the case is open'
 )
@@ -39,7 +41,7 @@ AS
 WITH
     (SELECT (groupArray(n.id), groupArray(n.name)) FROM names AS n FINAL WHERE n.kind = 'agency') AS agencies,
     (SELECT (groupArray(n.id), groupArray(n.name)) FROM names AS n FINAL WHERE n.kind = 'application') AS applications,
-    j.event NOT IN ('case.resolved', 'case.proposed', 'case.approved', 'case.rejected', 'case.lapsed') AS opens,
+    j.event NOT IN ('case.resolved', 'case.proposed', 'case.approved', 'case.rejected', 'case.lapsed', 'case.refused') AS opens,
     -- An orphan of no known session has one or several reports, which may differ, and then
     -- case.opened, which says what the first one said.
     (NOT opens, j.event != 'case.opened', j.occurred_at) AS rank
@@ -76,6 +78,8 @@ SELECT
     maxOrNullIf(j.occurred_at, j.event = 'case.approved') AS approved_at,
     maxOrNullIf(j.occurred_at, j.event = 'case.rejected') AS rejected_at,
     maxOrNullIf(j.occurred_at, j.event = 'case.lapsed') AS lapsed_at,
+    maxOrNullIf(j.occurred_at, j.event = 'case.refused') AS refused_at,
+    argMaxIf(j.detail['reason'], toUInt32OrZero(j.detail['proposal']), j.event = 'case.refused') AS refusal,
     minOrNullIf(j.occurred_at, opens) AS opened_at,
     minOrNullIf(j.occurred_at, j.event = 'case.resolved') AS closed_at
 -- Without FINAL: a row that is written twice changes none of these columns. All events of a

@@ -383,6 +383,7 @@ func fromCase(v checkout.Case) (r record.Case) {
 	r.ClosedAt = v.ClosedAt
 	r.Proposed = int32(v.Proposed)
 	r.Decided = int32(v.Decided)
+	r.Refused = int32(v.Refused)
 	r.CollectionID = v.CollectionID
 	r.OperatorRef = v.OperatorRef
 	r.Account = v.Account
@@ -414,6 +415,7 @@ func toCase(r *record.Case) (v checkout.Case) {
 	v.ClosedAt = r.ClosedAt
 	v.Proposed = int(r.Proposed)
 	v.Decided = int(r.Decided)
+	v.Refused = int(r.Refused)
 	v.CollectionID = r.CollectionID
 	v.OperatorRef = r.OperatorRef
 	v.Account = r.Account

@@ -31,6 +31,7 @@ import (
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
 	sink "quittance/sinks/cases"
+	"quittance/test/await"
 	"quittance/test/backoffice"
 	deliverytest "quittance/test/deliveries"
 	"quittance/test/registries"
@@ -101,6 +102,7 @@ type book struct {
 
 	mu       sync.Mutex
 	answers  map[string]checkout.Code // by case, of the processor
+	refused  map[string]string        // by case, the reasons of the events of refusals
 	ids      map[string]string        // of the cases of closes, by outcome
 	approved map[string]told          // by outcome
 }
@@ -116,7 +118,7 @@ type told struct {
 
 func newBook(t *testing.T) *book {
 	t.Helper()
-	b := &book{World: backoffice.New(t), on: topics.Make(t, 2), answers: map[string]checkout.Code{}, ids: map[string]string{}, approved: map[string]told{}}
+	b := &book{World: backoffice.New(t), on: topics.Make(t, 2), answers: map[string]checkout.Code{}, refused: map[string]string{}, ids: map[string]string{}, approved: map[string]told{}}
 	b.Add(t, "", []identity.Role{identity.RoleOperator}, "Olive")
 	for _, name := range []string{"One", "Two"} {
 		m, err := identity.AddStaff(t.Context(), b.Pool, b.Keys, registries.Actor, "", identity.StaffRequest{Name: name, Agency: "impots"}, registries.Epoch)
@@ -151,6 +153,11 @@ func newBook(t *testing.T) *book {
 
 // Ask answers a resolution as its case has it. What is carried out closes the case.
 func (b *book) Ask(_ context.Context, cmd checkout.Command) (checkout.Answer, error) {
+	if n, notes := cmd.Do.(checkout.NoteProposal); notes && n.Step == casework.DecisionRefused {
+		b.mu.Lock()
+		b.refused[n.CaseID] = n.Reason
+		b.mu.Unlock()
+	}
 	do, resolves := cmd.Do.(checkout.Resolve)
 	if !resolves {
 		return checkout.Answer{Code: checkout.CodeOK}, nil
@@ -378,6 +385,18 @@ func (b *book) shown(t *testing.T, olive *backoffice.Browser, o outcome) {
 	}
 	if cases.ByMatcher(o.kind) {
 		b.exited(t, o, what)
+		return
+	}
+	told := func() string {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.refused[id]
+	}
+	if refusal != "" {
+		await.Until(t, what+": the event of the refusal", func() bool { return told() != "" })
+	}
+	if got := told(); got != refusal {
+		t.Errorf("%s: an event says that it was refused because of %q", what, got)
 	}
 }
 
