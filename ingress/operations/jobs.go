@@ -112,7 +112,7 @@ func (v *visit) jobState(j jobs.Job) string {
 type jobView struct {
 	view
 	Facts                 []staff.Fact
-	Why                   string
+	Why, WhyCode          string
 	Rows                  staff.Grid
 	NextURL               string
 	Start                 *jobForm     // of one person
@@ -155,9 +155,11 @@ func (v *visit) writeJob(status int, refused error) {
 	out := &jobView{view: v.page(fmt.Sprintf(w.One, said(w.Kinds, j.Kind)), v.jobPath(j.ID)), Facts: v.jobFacts(j, to)}
 	out.BackURL, out.BackText = v.URL(v.root()+"jobs"), w.Title
 	out.Command, out.Tagged = "quittance jobs show "+j.ID, refused == nil
-	out.Notice = w.DoneTexts[v.Query("done")]
+	if done := v.Query("done"); doneIn(done, j.State) {
+		out.Notice = w.DoneTexts[done]
+	}
 	if why := j.Refusal(); why != nil {
-		out.Why = v.Refusal(why)
+		out.Why, out.WhyCode = v.Refusal(why), j.Code
 	}
 	if len(rows) > pageSize {
 		rows = rows[:pageSize]
@@ -173,6 +175,19 @@ func (v *visit) writeJob(status int, refused error) {
 		out.Fault(refusal.Field, v.Refusal(refused), v.Form.Get(fieldCount))
 	}
 	v.Write(status, "job", out)
+}
+
+// doneIn reports whether what a step has done still is so: a job may have ended since, or before, and an address is kept.
+func doneIn(step string, state jobs.State) bool {
+	switch step {
+	case "started", "approved":
+		return state == jobs.Running
+	case "proposed":
+		return state == jobs.Proposed
+	case "stopped":
+		return state == jobs.Stopped
+	}
+	return !state.Ended() // the same is running or waits
 }
 
 // jobFacts are what is known of a job.
