@@ -43,8 +43,8 @@ type World struct {
 	StopProcessor func()
 }
 
-// New makes a world in which nobody is enrolled.
-func New(t *testing.T) *World {
+// New makes a world in which nobody is enrolled. before is called while the agency has no people with passkeys.
+func New(t *testing.T, before ...func(*backoffice.World)) *World {
 	t.Helper()
 	w := &World{World: backoffice.New(t)}
 	w.Installation = payouts.InstallWith(t, w.Keys)
@@ -65,6 +65,9 @@ func New(t *testing.T) *World {
 			t.Errorf("the read model: %v", err)
 		}
 	})
+	for _, f := range before {
+		f(w.World)
+	}
 	w.Add(t, "impots", []identity.Role{identity.RolePreparer, identity.RoleApprover}, "Ama")
 	w.Add(t, "impots", []identity.Role{identity.RoleApprover}, "Ben", "Cleo")
 	w.Add(t, "impots", []identity.Role{identity.RoleReader}, "Rita")

@@ -47,8 +47,10 @@ type again struct {
 
 // Lines of the batch. Of the others the processor is said to refuse a new try.
 const (
-	byCommand, byPage = iota, iota + 1 // tried again
-	unansweredCommand, unansweredPage
+	byCommand = iota // tried again
+	byPage           // tried again
+	unansweredCommand
+	unansweredPage
 	interrupted
 	stillSent
 	notProven
@@ -57,7 +59,17 @@ const (
 
 func newAgain(t *testing.T) *again {
 	t.Helper()
-	a := &again{World: approvals.New(t), t: t, id: "dsb_1"}
+	a := &again{t: t, id: "dsb_1"}
+	a.World = approvals.New(t, func(w *backoffice.World) {
+		m, err := identity.AddStaff(t.Context(), w.Pool, w.Keys, registries.Actor, "", identity.StaffRequest{Name: "Mireille", Agency: "impots", Roles: []identity.Role{identity.RolePreparer}}, registries.Epoch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.person = m.ID
+		for name, value := range map[string]string{"STAFF_KEY": m.Secret.Reveal(), "MASTER_KEYS": w.Keys.Reveal(), "POSTGRES": w.DSN} {
+			t.Setenv("QUITTANCE_"+name, value)
+		}
+	})
 	a.SignIn(t, -77*time.Hour) // commands have the machine's time, and changes of people and policy work after a day
 	a.Agency(t)
 	n := refusable + len(disbursement.RetryRefusals())
@@ -75,14 +87,6 @@ func newAgain(t *testing.T) *again {
 		}
 	}
 	a.Shows(t, last)
-	m, err := identity.AddStaff(t.Context(), a.Pool, a.Keys, registries.Actor, "", identity.StaffRequest{Name: "Mireille", Agency: "impots", Roles: []identity.Role{identity.RolePreparer}}, registries.Epoch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.person = m.ID
-	for name, value := range map[string]string{"STAFF_KEY": m.Secret.Reveal(), "MASTER_KEYS": a.Keys.Reveal(), "POSTGRES": a.DSN} {
-		t.Setenv("QUITTANCE_"+name, value)
-	}
 	a.args = []string{"--kafka", a.Installation.Kafka.Brokers[0], "--topic-prefix", a.Installation.Kafka.Prefix, "--schema-registry", servers.SchemaRegistry(t)}
 	a.Add(t, "", []identity.Role{identity.RoleAuditor}, "Odile")
 	a.auditor = a.Enter(t, "Odile")
