@@ -100,7 +100,6 @@ type counted struct {
 	name string
 	n    int64
 	what string
-	did  string // of a number that the replay has changed something for
 }
 
 // Replay returns the command `replay`.
@@ -144,9 +143,13 @@ func Replay() cli.Command {
 
 // brokenOff adds to an error what was done before it. The same replay once more does the rest, and nothing twice.
 func (r *replayer) brokenOff(m *cli.Meta, err error, done []counted) error {
+	changes := map[string]string{"made": "deliveries became due", "entries": "entries were written again"}
+	if r.sink == "readmodel" {
+		changes["events"] = "events were applied again"
+	}
 	for _, c := range done {
-		if !r.dryRun && c.n > 0 && (c.name == "made" || c.name == "events" && r.sink == "readmodel" || c.name == "entries") {
-			return fmt.Errorf("%s; before that, %d %s: give the command again for the others", m.InWords(err), c.n, c.did)
+		if did := changes[c.name]; did != "" && c.n > 0 && !r.dryRun {
+			return fmt.Errorf("%s; before that, %d %s: give the command again for the others", m.InWords(err), c.n, did)
 		}
 	}
 	return err
@@ -225,8 +228,8 @@ func (r *replayer) into(ctx context.Context, b *roles.Base) ([]counted, error) {
 		}
 		got, err := sink.Replay(ctx, r.topic, r.from, r.to, r.dryRun, r.progress())
 		return []counted{
-			{"events", got.Events, "applied again; a session that already has a later event does not change", "events were applied again"},
-			{"unreadable", got.Unreadable, "cannot be decoded", ""},
+			{"events", got.Events, "applied again; a session that already has a later event does not change"},
+			{"unreadable", got.Unreadable, "cannot be decoded"},
 		}, err
 	case "journal":
 		conn, err := b.OpenClickHouse()
@@ -247,8 +250,8 @@ func (r *replayer) into(ctx context.Context, b *roles.Base) ([]counted, error) {
 		}
 		got, err := sink.Replay(ctx, r.topic, r.from, r.to, r.dryRun, r.progress())
 		return []counted{
-			{"entries", got.Entries, "written again; the same record makes the same entry, which queries see once", "entries were written again"},
-			{"unreadable", got.Unreadable, "cannot be decoded, or are outcomes of deliveries without a proof", ""},
+			{"entries", got.Entries, "written again; the same record makes the same entry, which queries see once"},
+			{"unreadable", got.Unreadable, "cannot be decoded, or are outcomes of deliveries without a proof"},
 		}, err
 	}
 	return r.deliveries(ctx, b, deliveries.Kind(r.sink))
@@ -292,17 +295,17 @@ func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind deliverie
 	}
 	got, err := deliveries.NewStore(b.Pool, roles.DeliveryKinds(b.Registry)).Replay(ctx, by, cfg)
 	return []counted{
-		{"events", got.Events, "read", ""},
-		{"unaddressed", got.Unaddressed, "have no destination in the present configuration", ""},
-		{"reversed", got.Reversed, "were given back since and are not confirmed", ""},
-		{"made", got.Made, "deliveries are missing and become due", "deliveries became due"},
-		{"accepted", got.Accepted, "were accepted and stay as they are", ""},
-		{"scheduled", got.Scheduled, "wait for their next attempt and stay as they are", ""},
-		{"parked", got.Parked, "need an operator or are exhausted; `quittance endpoints recover` or `quittance deliveries retry` sends them", ""},
-		{"superseded", got.Superseded, "are older than an accepted webhook of the same payment and are not sent", ""},
-		{"forgotten", got.Forgotten, fmt.Sprintf("are of events of more than %d days ago: nobody knows any more whether they were accepted; only --redelivery sends them", deliveries.KeepDays), ""},
-		{"under_way", got.UnderWay, "are being sent", ""},
-		{"unreadable", got.Unreadable, "cannot be decoded", ""},
+		{"events", got.Events, "read"},
+		{"unaddressed", got.Unaddressed, "have no destination in the present configuration"},
+		{"reversed", got.Reversed, "were given back since and are not confirmed"},
+		{"made", got.Made, "deliveries are missing and become due"},
+		{"accepted", got.Accepted, "were accepted and stay as they are"},
+		{"scheduled", got.Scheduled, "wait for their next attempt and stay as they are"},
+		{"parked", got.Parked, "need an operator or are exhausted; `quittance endpoints recover` or `quittance deliveries retry` sends them"},
+		{"superseded", got.Superseded, "are older than an accepted webhook of the same payment and are not sent"},
+		{"forgotten", got.Forgotten, fmt.Sprintf("are of events of more than %d days ago: nobody knows any more whether they were accepted; only --redelivery sends them", deliveries.KeepDays)},
+		{"under_way", got.UnderWay, "are being sent"},
+		{"unreadable", got.Unreadable, "cannot be decoded"},
 	}, err
 }
 
