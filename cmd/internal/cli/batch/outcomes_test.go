@@ -257,7 +257,7 @@ func (a *again) unknown() {
 	}
 	who := map[int]string{unansweredCommand: a.person, interrupted: a.person, unansweredPage: a.IDs["Ben"]}
 	for position, by := range who {
-		if rows := a.audited(position); len(rows) == 0 || slices.Compact(rows)[0] != by+" "+disbursements.OutcomeUnknown || len(slices.Compact(rows)) != 1 {
+		if rows := slices.Compact(a.audited(position)); !slices.Equal(rows, []string{by + " " + disbursements.OutcomeUnknown}) {
 			a.t.Errorf("line %d is audited as %q", position, rows)
 		}
 		a.shows(position, true)

@@ -96,6 +96,7 @@ func (p *post) put(d delivered, state string) {
 	p.Exec(p.t, `INSERT INTO deliveries (occurred_on, delivery_id, kind, destination_id, event_id, event, application_id, tenant_id, session_id, livemode, occurred_at, state, attempts, round, last_outcome_at, http_status, body)
 		SELECT now()::date, $1, $2, $3, $4, 'checkout.completed', $5, $6, 'chs_' || $4::text, false, date_trunc('milliseconds', now()), $7::text, 4, 0, now(), 503, CASE WHEN $7::text IN ('delivered', 'superseded') THEN NULL ELSE 'body'::bytea END`,
 		d.id(), string(d.kind), d.destination, d.event, registries.AppA, registries.AgencyA, state)
+	p.Exec(p.t, `INSERT INTO delivery_destinations (kind, destination_id) VALUES ($1, $2) ON CONFLICT DO NOTHING`, string(d.kind), d.destination)
 }
 
 // run runs a command with the words of all commands about deliveries.
@@ -268,7 +269,7 @@ func (p *post) refused(kind deliveries.Kind) {
 			p.Exec(p.t, `UPDATE deliveries SET body = NULL WHERE delivery_id = $1`, d.id())
 		case deliveries.CodeSuspended, deliveries.CodeRemoved:
 			why := map[string]string{deliveries.CodeSuspended: deliveries.SuspendedOperator, deliveries.CodeRemoved: deliveries.SuspendedRemoved}[code]
-			p.Exec(p.t, `INSERT INTO delivery_destinations (kind, destination_id, suspended_at, suspended_reason) VALUES ($1, $2, now(), $3)`, string(kind), d.destination, why)
+			p.Exec(p.t, `UPDATE delivery_destinations SET suspended_at = now(), suspended_reason = $3 WHERE kind = $1 AND destination_id = $2`, string(kind), d.destination, why)
 		}
 		p.retries(d, "refused", code, texts[code])
 		if code != deliveries.CodeUnknown {

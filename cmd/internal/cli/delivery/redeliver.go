@@ -233,7 +233,7 @@ func (r *redelivery) show(m *cli.Meta) error {
 	if r.replayed.Events == 0 && len(r.retried)+len(r.refused) == 0 {
 		return fmt.Errorf("nothing was sent: no webhook of the last %d days is of this event, order or session", deliveries.KeepDays)
 	}
-	underWay := max(r.queued, r.replayed.UnderWay)
+	underWay := max(r.queued, r.replayed.UnderWay-int64(len(r.retried))) // the schedule may have sent those meanwhile
 	j := render.Object{
 		"redelivery", r.name, "events", r.replayed.Events, "made", r.replayed.Made, "made_due", len(r.retried), "held", r.held, "under_way", underWay, "superseded", r.replayed.Superseded,
 		"unaddressed", r.replayed.Unaddressed, "refused", append([]string{}, r.refused...),
