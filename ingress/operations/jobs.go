@@ -1,6 +1,7 @@
 package operations
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -159,7 +160,7 @@ func (v *visit) writeJob(status int, refused error) {
 		out.Notice = w.DoneTexts[done]
 	}
 	if why := j.Refusal(); why != nil {
-		out.Why, out.WhyCode = v.Refusal(why), j.Code
+		out.Why, out.WhyCode = v.because(j.Code, why), j.Code
 	}
 	if len(rows) > pageSize {
 		rows = rows[:pageSize]
@@ -167,7 +168,7 @@ func (v *visit) writeJob(status int, refused error) {
 	}
 	out.Rows = staff.Grid{Caption: w.Rows, Heads: []string{w.Row, w.Delivery, w.Reason}}
 	for _, r := range rows {
-		out.Rows.Rows = append(out.Rows.Rows, []staff.Cell{{Text: strconv.Itoa(r.N)}, {Text: r.Subject, Class: "code"}, {Text: v.Refusal(r.Refusal()), More: r.Code}})
+		out.Rows.Rows = append(out.Rows.Rows, []staff.Cell{{Text: strconv.Itoa(r.N)}, {Text: r.Subject, Class: "code"}, {Text: v.because(r.Code, r.Refusal()), More: r.Code}})
 	}
 	v.jobActs(out, j)
 	var refusal *operation.Error
@@ -175,6 +176,12 @@ func (v *visit) writeJob(status int, refused error) {
 		out.Fault(refusal.Field, v.Refusal(refused), v.Form.Get(fieldCount))
 	}
 	v.Write(status, "job", out)
+}
+
+// because returns why the service has ended a job, or a row was refused. Whoever reads it is another person than the one whose
+// role or account is at fault.
+func (v *visit) because(code string, refusal error) string {
+	return cmp.Or(v.w.Jobs.Reasons[code], v.Refusal(refusal))
 }
 
 // doneIn reports whether what a step has done still is so: a job may have ended since, or before, and an address is kept.

@@ -328,8 +328,10 @@ func (s *stage) shown(b *backoffice.Browser, e *end) {
 				s.t.Errorf("the page in %s lacks %s or %s:\n%s", lang, row, code, text)
 			}
 		}
-		if strings.Contains(text, "Rien n’a été enregistré") || strings.Contains(text, "Nothing was saved") {
-			s.t.Errorf("the page in %s has no words for a refusal:\n%s", lang, text)
+		for _, other := range []string{"Rien n’a été enregistré", "Nothing was saved", "Votre rôle", "Your role", "de votre groupe", "of your group"} { // the general words, and those for whoever reads
+			if strings.Contains(text, other) {
+				s.t.Errorf("the page in %s says %q:\n%s", lang, other, text)
+			}
 		}
 		list := html.UnescapeString(b.Get("/ops/jobs?lang=" + lang).Body.String())
 		if _, row, found := strings.Cut(list, "/ops/jobs/"+e.id); !found || !strings.Contains(strings.SplitN(row, "</tr>", 2)[0], state) {
