@@ -73,6 +73,11 @@ type Refusal struct {
 	Field, Mend string
 }
 
+// RetryRefusals lists the codes with which a Retry of a line is refused, of a batch that is known.
+func RetryRefusals() []Code {
+	return []Code{CodeBatchUnknown, CodeLineUnknown, CodeOver, CodeLineStatus, CodeContested, CodeUnproven, CodeCorrected, CodeAttempts, CodeNotInForce, CodeRefLive, CodeTooManyLive}
+}
+
 // Answer is the answer to a command.
 type Answer struct {
 	// Refusal is nil if the command was carried out.

@@ -402,7 +402,10 @@ func (v *visit) answered(err error, done, path string, again func(status int, fa
 // refusal returns the words of a refusal of the processor: the field and the mend.
 func (v *visit) refusal(r disbursement.Refusal) string {
 	w := v.w
-	text, ok := w.Refusals[string(r.Code)]
+	text, ok := w.Refusals[string(r.Code)+" "+r.Field] // some codes mean something else of another field
+	if !ok {
+		text, ok = w.Refusals[string(r.Code)]
+	}
 	if !ok {
 		return fmt.Sprintf(w.RefusedBy, r.Code)
 	}

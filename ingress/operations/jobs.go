@@ -1,6 +1,7 @@
 package operations
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -113,7 +114,7 @@ func (v *visit) jobState(j jobs.Job) string {
 type jobView struct {
 	view
 	Facts                 []staff.Fact
-	Why                   string
+	Why, WhyCode          string
 	Rows                  staff.Grid
 	NextURL               string
 	Start                 *jobForm     // of one person
@@ -156,9 +157,11 @@ func (v *visit) writeJob(status int, refused error) {
 	out := &jobView{view: v.page(fmt.Sprintf(w.One, said(w.Kinds, j.Kind)), v.jobPath(j.ID)), Facts: v.jobFacts(j, to)}
 	out.BackURL, out.BackText = v.URL(v.root()+"jobs"), w.Title
 	out.Command, out.Tagged = "quittance jobs show "+j.ID, refused == nil
-	out.Notice = w.DoneTexts[v.Query("done")]
+	if done := v.Query("done"); doneIn(done, j.State) {
+		out.Notice = w.DoneTexts[done]
+	}
 	if why := j.Refusal(); why != nil {
-		out.Why = v.Refusal(why)
+		out.Why, out.WhyCode = v.because(j.Code, why), j.Code
 	}
 	if len(rows) > pageSize {
 		rows = rows[:pageSize]
@@ -166,7 +169,7 @@ func (v *visit) writeJob(status int, refused error) {
 	}
 	out.Rows = staff.Grid{Caption: w.Rows, Heads: []string{w.Row, w.Delivery, w.Reason}}
 	for _, r := range rows {
-		out.Rows.Rows = append(out.Rows.Rows, []staff.Cell{{Text: strconv.Itoa(r.N)}, {Text: r.Subject, Class: "code"}, {Text: v.Refusal(r.Refusal()), More: r.Code}})
+		out.Rows.Rows = append(out.Rows.Rows, []staff.Cell{{Text: strconv.Itoa(r.N)}, {Text: r.Subject, Class: "code"}, {Text: v.because(r.Code, r.Refusal()), More: r.Code}})
 	}
 	v.jobActs(out, j)
 	var refusal *operation.Error
@@ -174,6 +177,25 @@ func (v *visit) writeJob(status int, refused error) {
 		out.Fault(refusal.Field, v.Refusal(refused), v.Form.Get(fieldCount))
 	}
 	v.Write(status, "job", out)
+}
+
+// because returns why the service has ended a job, or a row was refused. Whoever reads it is another person than the one whose
+// role or account is at fault.
+func (v *visit) because(code string, refusal error) string {
+	return cmp.Or(v.w.Jobs.Reasons[code], v.Refusal(refusal))
+}
+
+// doneIn reports whether what a step has done still is so: a job may have ended since, or before, and an address is kept.
+func doneIn(step string, state jobs.State) bool {
+	switch step {
+	case "started", "approved":
+		return state == jobs.Running
+	case "proposed":
+		return state == jobs.Proposed
+	case "stopped":
+		return state == jobs.Stopped
+	}
+	return !state.Ended() // the same is running or waits
 }
 
 // jobFacts are what is known of a job.

@@ -22,6 +22,7 @@ type jobsWords struct {
 	Again                                                              string // number
 	RecoverTitle, RecoverText, Recover, RecoverSince, RecoverSinceHint string
 	Kinds, States, DoneTexts                                           map[string]string
+	Reasons                                                            map[string]string // by code, of persons who may not any more; other codes have general words
 }
 
 var frenchDeliveries = deliveriesWords{
@@ -56,6 +57,10 @@ var frenchJobs = jobsWords{
 	RecoverSince: "Premier jour", RecoverSinceHint: "Jour de l’événement, à Brazzaville.",
 	Kinds:  map[string]string{"deliveries.retry": "Envoyer de nouveau"},
 	States: map[string]string{"prepared": "Préparée", "proposed": "En attente d’une autre personne", "running": "En cours", "done": "Terminée", "stopped": "Arrêtée", "refused": "Refusée"},
+	Reasons: map[string]string{
+		"staff.not_permitted": "La personne qui l’a demandée, ou celle qui l’a approuvée, n’a plus le rôle nécessaire.", "staff.suspended": "Le compte de la personne qui l’a demandée est suspendu.",
+		"staff.revoked": "Le compte de la personne qui l’a demandée est fermé.", "staff.waits": "La personne qui l’a demandée ne peut pas encore agir.",
+	},
 	DoneTexts: map[string]string{
 		"started": "La tâche est lancée. Elle continue sans cette page.", "stopped": "La tâche est arrêtée. Les envois déjà faits le restent.",
 		"proposed": "La demande est enregistrée. Un responsable de l’exploitation décide.", "approved": "La tâche est approuvée et commence.",
@@ -77,6 +82,10 @@ var englishJobs = jobsWords{
 	RecoverSince: "First day", RecoverSinceHint: "Day of the event, in Brazzaville.",
 	Kinds:  map[string]string{"deliveries.retry": "Send again"},
 	States: map[string]string{"prepared": "Prepared", "proposed": "Waits for another person", "running": "Running", "done": "Ended", "stopped": "Stopped", "refused": "Refused"},
+	Reasons: map[string]string{
+		"staff.not_permitted": "The person who has asked for it, or approved it, does not have the role any more.", "staff.suspended": "The account of the person who has asked for it is suspended.",
+		"staff.revoked": "The account of the person who has asked for it is closed.", "staff.waits": "The person who has asked for it may not act yet.",
+	},
 	DoneTexts: map[string]string{
 		"started": "The job is started. It goes on without this page.", "stopped": "The job is stopped. What was sent stays sent.",
 		"proposed": "The request is saved. A lead of operations decides.", "approved": "The job is approved and starts.",

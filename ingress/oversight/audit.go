@@ -17,6 +17,7 @@ import (
 	"quittance/ingress/staff"
 	"quittance/internal/audit"
 	"quittance/internal/contact"
+	"quittance/internal/disbursements"
 	"quittance/internal/identity"
 	"quittance/internal/sessions"
 	"quittance/money/localtime"
@@ -257,9 +258,18 @@ func (v *visit) rowGrid(caption string, list []audit.Recorded, proofs map[int64]
 		if text := v.w.Actions[r.Action]; text != "" {
 			did.Text, did.More = text, r.Action
 		}
+		if unanswered(r.Detail) {
+			did.Text = fmt.Sprintf(w.NotKnown, did.Text)
+		}
 		g.Rows = append(g.Rows, []staff.Cell{{Text: v.At(r.At)}, who, did, v.subject(r), v.proof(proofs[r.ID])})
 	}
 	return g
+}
+
+// unanswered reports whether a row is of a command that had no answer in time: it may have been carried out, or not.
+func unanswered(detail json.RawMessage) bool {
+	var d struct{ Outcome string }
+	return json.Unmarshal(detail, &d) == nil && d.Outcome == disbursements.OutcomeUnknown
 }
 
 // subject is what a row is about and its detail, with a link to its page if the person may see it.

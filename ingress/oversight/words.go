@@ -24,6 +24,7 @@ type auditWords struct {
 	Recorded                                                           string // number
 	Pressed                                                            string // verdict, subject
 	Verify, VerifyText, Trail                                          string
+	NotKnown                                                           string            // action
 	Kinds                                                              map[string]string // of actors
 }
 
@@ -49,7 +50,7 @@ var texts = language.Table[*words]{money.French: &french, money.English: &englis
 var french = words{
 	Agency: "Administration", AllAgencies: "Toutes les administrations", Filter: "Filtrer", Show: "Afficher", Next: "Page suivante", First: "Première page",
 	Audit: auditWords{
-		Title: "Journal des opérations", At: "Date", Who: "Auteur", Action: "Opération", Subject: "Objet", SubjectDetail: "Objet et détail", Detail: "Détail", Proof: "Preuve", Day: "Jour",
+		NotKnown: "%s\u00a0: demandé, résultat pas connu", Title: "Journal des opérations", At: "Date", Who: "Auteur", Action: "Opération", Subject: "Objet", SubjectDetail: "Objet et détail", Detail: "Détail", Proof: "Preuve", Day: "Jour",
 		WhoHint:      "Le nom d’un agent, l’identifiant d’une clé, ou le nom d’un rôle du service.",
 		ActionHint:   "Une opération, par exemple case.approve, ou toutes celles d’un objet, par exemple case.",
 		SubjectHint:  "L’identifiant d’un cas, d’une importation, d’une clé ou d’une session.",
@@ -85,7 +86,7 @@ var french = words{
 var english = words{
 	Agency: "Agency", AllAgencies: "All agencies", Filter: "Filter", Show: "Show", Next: "Next page", First: "First page",
 	Audit: auditWords{
-		Title: "Audit", At: "Date", Who: "Who", Action: "Action", Subject: "Subject", SubjectDetail: "Subject and detail", Detail: "Detail", Proof: "Proof", Day: "Day",
+		NotKnown: "%s: asked for, outcome not known", Title: "Audit", At: "Date", Who: "Who", Action: "Action", Subject: "Subject", SubjectDetail: "Subject and detail", Detail: "Detail", Proof: "Proof", Day: "Day",
 		WhoHint:      "The name of a member of staff, the id of a key, or the name of a role of the service.",
 		ActionHint:   "An action, such as case.approve, or all of a noun, such as case.",
 		SubjectHint:  "The id of a case, an import, a key or a session.",

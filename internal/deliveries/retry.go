@@ -49,7 +49,7 @@ func (s *Store) Retry(ctx context.Context, actor operation.Actor, id string, now
 
 // RetryIn is Retry in a transaction of the caller, which locks no destination before. After a refusal, which is an
 // *operation.Error, nothing is changed, and the transaction may go on. may is asked for the agency of the delivery,
-// unless it is nil; detail is added to the row of the audit table.
+// unless it is nil; detail is added to the row of the audit table, which there is then also of a delivery that is on its way.
 func (s *Store) RetryIn(ctx context.Context, tx pgx.Tx, actor operation.Actor, id string, now time.Time, may func(agencyID string) error, detail map[string]any) (Retried, error) {
 	d, err := find(ctx, tx, id)
 	if err == nil && may != nil {
@@ -69,9 +69,14 @@ func (s *Store) RetryIn(ctx context.Context, tx pgx.Tx, actor operation.Actor, i
 	if err := s.refuseRetry(d, at); err != nil {
 		return Retried{}, err
 	}
+	of := map[string]any{"kind": d.Kind, "destination": d.DestinationID, "was": d.State}
+	maps.Copy(of, detail)
+	entry := operation.Entry{Action: "delivery.retry", Subject: id, AgencyID: d.TenantID, Detail: of}
 	if d.State == StateQueued {
-		out.OnItsWay = true
-		return out, nil
+		if out.OnItsWay = true; detail == nil {
+			return out, nil
+		}
+		return out, operation.Record(ctx, tx, actor, now, entry) // the caller counts it as done
 	}
 	if !d.Sendable {
 		return Retried{}, operation.Refuse(CodeBodyGone, "id", nil)
@@ -83,9 +88,12 @@ func (s *Store) RetryIn(ctx context.Context, tx pgx.Tx, actor operation.Actor, i
 	if _, err = sendNow(ctx, tx, d.Kind, d.DestinationID, []keyed{{day(d.OccurredAt), id, d.OccurredAt}}, []string{d.State}, now); err != nil {
 		return Retried{}, err
 	}
-	of := map[string]any{"kind": d.Kind, "destination": d.DestinationID, "was": d.State}
-	maps.Copy(of, detail)
-	return out, operation.Record(ctx, tx, actor, now, operation.Entry{Action: "delivery.retry", Subject: id, AgencyID: d.TenantID, Detail: of})
+	return out, operation.Record(ctx, tx, actor, now, entry)
+}
+
+// RetryRefusals lists the codes of refused retries of one delivery.
+func RetryRefusals() []string {
+	return []string{CodeUnknown, CodeAccepted, CodeSuperseded, CodeBodyGone, CodeSuspended, CodeRemoved}
 }
 
 // refuseRetry returns why a delivery to a destination is not sent again; nil if it is.

@@ -8,6 +8,9 @@ import (
 	"quittance/internal/operation"
 )
 
+// OutcomeUnknown is the outcome in the detail of the row of a command that had no answer in time.
+const OutcomeUnknown = "unknown"
+
 // Audited returns the row of the audit table about a command of a person, from what the processor has answered; ok is false
 // for a command that has changed nothing. Pages and commands write the same rows. A command without an answer may have been
 // carried out: its row says so.
@@ -21,7 +24,7 @@ func Audited(cmd disbursement.Command, a disbursement.Answer, err error) (e oper
 		e.Subject = cmd.TenantID
 	}
 	if unknown {
-		e.Detail["outcome"] = "unknown"
+		e.Detail["outcome"] = OutcomeUnknown
 	}
 	switch do := cmd.Do.(type) {
 	case disbursement.Approve:

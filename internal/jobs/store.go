@@ -282,7 +282,7 @@ func (s *Store) Approve(ctx context.Context, by By, id string, now time.Time) (j
 }
 
 // Stop ends a job between two of its rows, or one that is not running. The maker stops it, or whoever may approve it. One that
-// has ended stays as it is. now is the time of the service's clock.
+// was stopped stays as it is; one that has ended otherwise is refused with CodeEnded, since nothing was stopped. now is the time of the service's clock.
 func (s *Store) Stop(ctx context.Context, by By, id string, now time.Time) (j Job, err error) {
 	err = s.tx(ctx, "stopping a job", func(tx pgx.Tx) error {
 		if j, err = s.locked(ctx, tx, by, id, func(k Kind) identity.Permission { return k.needs() }); err != nil {
@@ -293,8 +293,11 @@ func (s *Store) Stop(ctx context.Context, by By, id string, now time.Time) (j Jo
 				return err
 			}
 		}
-		if j.State.Ended() {
+		switch {
+		case j.State == Stopped:
 			return nil
+		case j.State.Ended():
+			return operation.Refuse(CodeEnded, "", operation.Args{"state": string(j.State)})
 		}
 		j.State, j.StoppedBy, j.FinishedAt = Stopped, by.maker().Name, now
 		if _, err := tx.Exec(ctx, `UPDATE jobs SET state = $2, stopped_by = $3, finished_at = $4 WHERE id = $1`, j.ID, j.State, j.StoppedBy, now); err != nil {

@@ -39,14 +39,17 @@ type World struct {
 	// Batch commands go to Installation, whose clock the pages have. Browsers are by name.
 	Installation *payouts.Installation
 	Browsers     map[string]*backoffice.Browser
+	// StopProcessor ends the processor: nobody answers commands then.
+	StopProcessor func()
 }
 
-// New makes a world in which nobody is enrolled.
-func New(t *testing.T) *World {
+// New makes a world in which nobody is enrolled. before is called while the agency has no people with passkeys.
+func New(t *testing.T, before ...func(*backoffice.World)) *World {
 	t.Helper()
-	w := &World{World: backoffice.New(t), Installation: payouts.Install(t)}
+	w := &World{World: backoffice.New(t)}
+	w.Installation = payouts.InstallWith(t, w.Keys)
 	w.Seed(t, registries.Full+"  - {id: "+registries.AgencyB+", slug: douanes, name: Direction générale des douanes}\n")
-	w.Installation.Process()
+	w.StopProcessor = w.Installation.Process()
 	w.Processor = w.Installation.Client(processor.SenderOffice)
 	w.Files.Partition = w.Installation.Topology.Partition
 	sink, err := readmodel.NewBatches(readmodel.BatchesConfig{Kafka: w.Installation.Kafka, Store: disbursements.NewStore(w.Pool, w.Installation.Codec), Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
@@ -62,6 +65,9 @@ func New(t *testing.T) *World {
 			t.Errorf("the read model: %v", err)
 		}
 	})
+	for _, f := range before {
+		f(w.World)
+	}
 	w.Add(t, "impots", []identity.Role{identity.RolePreparer, identity.RoleApprover}, "Ama")
 	w.Add(t, "impots", []identity.Role{identity.RoleApprover}, "Ben", "Cleo")
 	w.Add(t, "impots", []identity.Role{identity.RoleReader}, "Rita")

@@ -473,7 +473,7 @@ func changing(ctx context.Context, m *cli.Meta, do func(person string) disbursem
 		cmd := disbursement.Command{At: m.Now.UTC().Truncate(time.Millisecond), TenantID: b.TenantID, Live: b.Live, Batch: b.ID, Do: do(by.Staff.ID)}
 		a, err := processor.Ask(ctx, cmd)
 		if e, ok := disbursements.Audited(cmd, a, err); ok {
-			err = errors.Join(err, operation.Record(ctx, m.Pool, m.By, m.Now, e))
+			err = errors.Join(err, noted(ctx, m, e))
 		}
 		switch {
 		case errors.Is(err, commands.ErrUnavailable):
@@ -492,6 +492,16 @@ func changing(ctx context.Context, m *cli.Meta, do func(person string) disbursem
 				after.Lines.Ready.Count, after.Lines.Sent.Count, after.Lines.Paid.Count, after.Lines.Refused.Count, after.Lines.Cancelled.Count)
 		})
 	})
+}
+
+// notedWithin bounds the time in which a row of the audit table is written.
+const notedWithin = 5 * time.Second
+
+// noted writes a row of the audit table, also after an interruption: the command is sent.
+func noted(ctx context.Context, m *cli.Meta, e operation.Entry) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), notedWithin)
+	defer cancel()
+	return operation.Record(ctx, m.Pool, m.By, m.Now, e)
 }
 
 func comma(text string) string {

@@ -12,8 +12,14 @@ import (
 // Run runs a command line of a production program that has one command only.
 func Run(t testing.TB, c cli.Command, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
+	return RunAll(t, []cli.Command{c}, args...)
+}
+
+// RunAll runs a command line of a production program that has several commands, with the words of them all.
+func RunAll(t testing.TB, all []cli.Command, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
 	var out, errs bytes.Buffer
-	code = cli.Program{Name: "quittance", Groups: []cli.Group{{Commands: []cli.Command{c}}}}.Run(t.Context(), args, &out, &errs)
+	code = cli.Program{Name: "quittance", Groups: []cli.Group{{Commands: all}}}.Run(t.Context(), args, &out, &errs)
 	return code, out.String(), errs.String()
 }
 

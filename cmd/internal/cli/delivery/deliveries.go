@@ -19,6 +19,7 @@ import (
 	"quittance/cmd/internal/cli/render"
 	"quittance/cmd/internal/roles"
 	"quittance/internal/deliveries"
+	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/internal/support"
 )
@@ -290,6 +291,15 @@ func retryDeliveries() cli.Command {
 	}
 }
 
+// codeOf returns the code of a refused operation; empty for another error.
+func codeOf(err error) string {
+	var refused *operation.Error
+	if errors.As(err, &refused) {
+		return refused.Code
+	}
+	return ""
+}
+
 // retryEach retries deliveries one after the other. It continues after one that is
 // refused and returns an error at the end; any other error stops it.
 func retryEach(ctx context.Context, m *cli.Meta) error {
@@ -303,20 +313,20 @@ func retryEach(ctx context.Context, m *cli.Meta) error {
 			broken = err
 			break
 		}
-		result, text, refusal := "due", "due now", ""
+		result, text, refusal, code := "due", "due now", "", ""
 		switch {
 		case err != nil && len(m.Args) == 1 && !m.AsJSON:
 			return fmt.Errorf("%s: %w", id, m.InWords(err))
 		case err != nil:
 			refusals++
 			refusal = m.Naming(m.InWords(err).Error())
-			result, text = "refused", refusal
+			result, text, code = "refused", refusal, codeOf(err)
 		case r.OnItsWay:
 			result, text = "on_its_way", "on its way already"
 		case !r.HoldUntil.IsZero():
 			text = fmt.Sprintf("due when the hold of its endpoint ends, at %s; `quittance endpoints resume` ends it now", render.Moment(r.HoldUntil))
 		}
-		results = append(results, render.Object{"id", id, "result", result, "hold_until?", r.HoldUntil, "refusal?", refusal})
+		results = append(results, render.Object{"id", id, "result", result, "hold_until?", r.HoldUntil, "refusal?", refusal, "code?", code})
 		lines = append(lines, id+": "+text)
 	}
 	if err := m.Show(results, func(p *render.Page) {

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -27,9 +28,12 @@ type redelivery struct {
 
 	name     string // of the redelivery
 	filter   deliveries.Filter
+	known    map[string]bool // ids of the deliveries before
 	retried  []string
 	refused  []string
+	queued   int64 // on their way already
 	replayed deliveries.Replayed
+	held     int // wait for the resumption of their endpoints
 }
 
 // before is how much earlier than its oldest delivery the first notification of what is sent again may be.
@@ -61,11 +65,15 @@ func redeliver() cli.Command {
 			if err := r.find(ctx, m); err != nil {
 				return err
 			}
-			if err := r.retry(ctx, m); err != nil {
-				return err
+			err := r.retry(ctx, m)
+			if err == nil {
+				err = r.replay(ctx, m)
 			}
-			if err := r.replay(ctx, m); err != nil {
-				return err
+			if err == nil {
+				err = r.hold(ctx, m)
+			}
+			if err != nil {
+				return r.brokenOff(m, err)
 			}
 			return r.show(m)
 		},
@@ -110,7 +118,12 @@ func (r *redelivery) retry(ctx context.Context, m *cli.Meta) error {
 		return err
 	}
 	since := m.Now
+	r.known = map[string]bool{}
 	for _, d := range list {
+		r.known[d.ID] = true
+		if d.State == deliveries.StateQueued && slices.Contains(redelivered(), d.Kind) {
+			r.queued++
+		}
 		if d.OccurredAt.Before(since) {
 			since = d.OccurredAt
 		}
@@ -171,6 +184,28 @@ func (r *redelivery) replay(ctx context.Context, m *cli.Meta) error {
 	})
 }
 
+// hold counts those deliveries that were made just now and are not sent before their endpoints are resumed.
+func (r *redelivery) hold(ctx context.Context, m *cli.Meta) error {
+	filter := r.filter
+	filter.State = deliveries.StateWaiting
+	list, err := access.Deliveries(m).List(ctx, filter)
+	for _, d := range list {
+		if d.Suspended && !r.known[d.ID] && slices.Contains(redelivered(), d.Kind) {
+			r.held++
+		}
+	}
+	return err
+}
+
+// brokenOff adds to an error how many deliveries are due already.
+func (r *redelivery) brokenOff(m *cli.Meta, err error) error {
+	done := len(r.retried) + int(r.replayed.Made)
+	if done == 0 {
+		return err
+	}
+	return fmt.Errorf("%s; before that, %s became due", m.InWords(err), deliveriesText(done))
+}
+
 // source is where the notifications of a kind are: in a topic of events, or, when it is empty, in its own.
 type source struct {
 	kind  deliveries.Kind
@@ -198,17 +233,19 @@ func (r *redelivery) show(m *cli.Meta) error {
 	if r.replayed.Events == 0 && len(r.retried)+len(r.refused) == 0 {
 		return fmt.Errorf("nothing was sent: no webhook of the last %d days is of this event, order or session", deliveries.KeepDays)
 	}
+	underWay := max(r.queued, r.replayed.UnderWay-int64(len(r.retried))) // the schedule may have sent those meanwhile
 	j := render.Object{
-		"redelivery", r.name, "events", r.replayed.Events, "made", r.replayed.Made, "made_due", len(r.retried), "under_way", r.replayed.UnderWay, "superseded", r.replayed.Superseded,
+		"redelivery", r.name, "events", r.replayed.Events, "made", r.replayed.Made, "made_due", len(r.retried), "held", r.held, "under_way", underWay, "superseded", r.replayed.Superseded,
 		"unaddressed", r.replayed.Unaddressed, "refused", append([]string{}, r.refused...),
 	}
 	if err := m.Show(j, func(p *render.Page) {
-		p.Say("%d events; %d webhooks are sent once more or for the first time, %d that waited or were given up are due now.", r.replayed.Events, r.replayed.Made, len(r.retried))
+		p.Say("%d events; %d webhooks are due once more or for the first time, %d that waited or were given up are due now.", r.replayed.Events, r.replayed.Made, len(r.retried))
 		for _, c := range []struct {
 			n    int64
 			what string
 		}{
-			{r.replayed.UnderWay, "are being sent and stay as they are"},
+			{int64(r.held), "of them wait, because their endpoint is suspended: `quittance endpoints resume ENDPOINT` sends them"},
+			{underWay, "are being sent and stay as they are"},
 			{r.replayed.Superseded, "are older than an accepted webhook of the same payment and are not sent"},
 			{r.replayed.Unaddressed, "events have no endpoint in the present configuration"},
 		} {
@@ -222,8 +259,15 @@ func (r *redelivery) show(m *cli.Meta) error {
 	}); err != nil {
 		return err
 	}
-	if len(r.refused) > 0 {
+	switch {
+	case len(r.refused) > 0:
 		return fmt.Errorf("%d webhooks were not sent: %s", len(r.refused), strings.Join(r.refused, "; "))
+	case len(r.retried) > 0 || r.replayed.Made > 0 || underWay > 0:
+		return nil
+	case r.replayed.Superseded > 0:
+		return errors.New("nothing was sent: the partner has accepted a later webhook of the same payment")
+	case r.replayed.Unaddressed > 0:
+		return errors.New("nothing was sent: no endpoint takes the event now, see `quittance endpoints list`")
 	}
 	return nil
 }

@@ -147,7 +147,7 @@ func say(ctx context.Context, m *cli.Meta, store *jobs.Store, j jobs.Job) error 
 	return m.Show(append(jobJSON(j, slugs), "refused_rows?", rows), func(p *render.Page) {
 		why := ""
 		if err := j.Refusal(); err != nil {
-			why = m.InWords(err).Error()
+			why = because(m, err)
 		}
 		p.Facts([][2]string{
 			{"ID", j.ID},
@@ -169,7 +169,7 @@ func say(ctx context.Context, m *cli.Meta, store *jobs.Store, j jobs.Job) error 
 		}
 		if len(refused) > 0 {
 			p.Say("")
-			p.Table("", "ROW,DELIVERY,REFUSED BECAUSE", render.Mapped(refused, func(r jobs.Row) []any { return []any{r.N, r.Subject, m.InWords(r.Refusal()).Error()} }))
+			p.Table("", "ROW,DELIVERY,REFUSED BECAUSE", render.Mapped(refused, func(r jobs.Row) []any { return []any{r.N, r.Subject, because(m, r.Refusal())} }))
 		}
 	})
 }

@@ -134,11 +134,25 @@ func Replay() cli.Command {
 		Run: func(ctx context.Context, m *cli.Meta) error {
 			done, err := r.run(ctx, m)
 			if err != nil {
-				return err
+				return r.brokenOff(m, err, done)
 			}
 			return r.show(m, done)
 		},
 	}
+}
+
+// brokenOff adds to an error what was done before it. The same replay once more does the rest, and nothing twice.
+func (r *replayer) brokenOff(m *cli.Meta, err error, done []counted) error {
+	changes := map[string]string{"made": "deliveries became due", "entries": "entries were written again"}
+	if r.sink == "readmodel" {
+		changes["events"] = "events were applied again"
+	}
+	for _, c := range done {
+		if did := changes[c.name]; did != "" && c.n > 0 && !r.dryRun {
+			return fmt.Errorf("%s; before that, %d %s: give the command again for the others", m.InWords(err), c.n, did)
+		}
+	}
+	return err
 }
 
 // check refuses a replay that would repeat effects, and invalid flags.
