@@ -86,6 +86,7 @@ func (v *visit) caseFilter(chosen fields) cases.Filter {
 type caseView struct {
 	view
 	Facts, Evidence []staff.Fact
+	Rows            string // command that shows the rows of a break or a proposal of the matcher; empty for other cases
 	Proposals       []proposalView
 	// Proposal and Approval are the forms that the person's passkey may sign; nil for none.
 	Proposal *staff.Press
@@ -134,6 +135,9 @@ func (v *visit) writeCase(status int, fault func(*web.View)) {
 	out.Test, out.Tagged = d.Mode == testMode, fault == nil
 	out.Command = "quittance cases show " + d.ID
 	out.Notice = w.sayDone(v.Query("done"))
+	if d.Kind == cases.KindBreak || d.Kind == cases.KindProposal {
+		out.Rows = "quittance chain " + d.ID
+	}
 	if d.AboutERP() && d.Open() {
 		n, err := v.o.cfg.Deliveries.ConfirmationsWaiting(v.Context(), d.AgencyID, d.Mode == liveMode)
 		if err != nil {
@@ -200,13 +204,6 @@ func (v *visit) proposals(out *caseView, d *cases.Detail) (waits *cases.Proposal
 // caseFacts are what any case has.
 func (v *visit) caseFacts(d *cases.Detail) []staff.Fact {
 	w := v.w.Case
-	state := v.w.Open
-	if !d.Open() {
-		state = said(v.w.Resolutions, d.Resolution)
-		if cases.ByMatcher(d.Kind) && d.Resolution == cases.ResolutionRefused {
-			state = v.w.ProposalStates[string(cases.ProposalRefused)] // the operator has refused nothing
-		}
-	}
 	payment := staff.Fact{Label: w.Payment}
 	if d.InSession {
 		payment.Value, payment.URL = cmp.Or(d.OrderID, w.Payment), v.paymentURL(d.SessionID)
@@ -220,7 +217,7 @@ func (v *visit) caseFacts(d *cases.Detail) []staff.Fact {
 		mode = v.mode(d.Mode == liveMode)
 	}
 	return []staff.Fact{
-		{Label: w.State, Value: state},
+		{Label: w.State, Value: v.caseState(&d.Case)},
 		{Label: w.Amount, Value: v.sum(d.Amount, d.Currency)},
 		{Label: w.Owed, Value: owed},
 		{Label: w.Agency, Value: v.agency(d.AgencyID)},
@@ -249,13 +246,16 @@ func (v *visit) refusal(code string) string {
 	return code
 }
 
+// unshownEvidence is the evidence that a case's page shows elsewhere or not at all.
+var unshownEvidence = []string{cases.EvidenceTopic, cases.EvidencePartition, cases.EvidenceOffset, cases.EvidenceOwed, cases.EvidenceOwedCurrency, cases.EvidenceTenant, cases.EvidenceFound}
+
 // evidence is what else is known of a case. The place of a record of Kafka is one line.
 func (v *visit) evidence(d *cases.Detail) (out []staff.Fact) {
 	e := maps.Clone(d.Case.Evidence)
 	if topic := e[cases.EvidenceTopic]; topic != "" {
 		out = append(out, staff.Fact{Label: v.w.Case.Record, Value: topic + " · " + e[cases.EvidencePartition] + " · " + e[cases.EvidenceOffset], Code: true})
 	}
-	for _, name := range []string{cases.EvidenceTopic, cases.EvidencePartition, cases.EvidenceOffset, cases.EvidenceOwed, cases.EvidenceOwedCurrency, cases.EvidenceTenant, cases.EvidenceFound} {
+	for _, name := range unshownEvidence {
 		delete(e, name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(e)) {

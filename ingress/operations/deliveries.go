@@ -146,7 +146,7 @@ func (v *visit) deliveryList(list []deliveries.Delivery, to destinations) staff.
 			first.More = v.mode(false)
 		}
 		row := []staff.Cell{
-			first, {Text: d.Event, Class: "code", More: said(v.w.DeliveryKinds, d.Kind)}, {Text: to.name(d.Kind, d.DestinationID), Class: "code"}, {Text: said(v.w.DeliveryStates, d.State)}, {Text: strconv.Itoa(d.Attempts)}, {Text: dash(answer(d))},
+			first, {Text: d.Event, Class: "code", More: said(v.w.DeliveryKinds, d.Kind)}, {Text: to.name(d.Kind, d.DestinationID), Class: "code"}, {Text: said(v.w.DeliveryStates, d.State)}, {Text: strconv.Itoa(d.Attempts)}, {Text: dash(v.answer(d))},
 		}
 		if v.Acting.Service() {
 			row = slices.Insert(row, 1, staff.Cell{Text: v.agency(d.TenantID)})

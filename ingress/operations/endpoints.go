@@ -95,6 +95,14 @@ func (v *visit) endpointState(e target, s deliveries.DestinationStatus) string {
 	return w.Well
 }
 
+// held says until when nothing is sent to a destination that fails, and what happens then; empty for no hold.
+func (v *visit) held(s deliveries.DestinationStatus) string {
+	if s.HoldUntil.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf(v.w.Endpoints.HeldText, v.At(s.HoldUntil))
+}
+
 // waiting says how many deliveries a destination has not accepted.
 func (v *visit) waiting(s deliveries.DestinationStatus) string {
 	w := v.w.Endpoints
@@ -170,7 +178,7 @@ func (v *visit) writeEndpoint(status int, refused string) {
 		{Label: w.State, Value: v.endpointState(e, s)},
 		{Label: w.Waiting, Value: v.waiting(s)},
 		{Label: w.Oldest, Value: v.at(s.Oldest)},
-		{Label: w.HoldUntil, Value: v.at(s.HoldUntil)},
+		{Label: w.HoldUntil, Value: v.held(s)},
 		{Label: w.ID, Value: e.ID, Code: true},
 	}
 	out.Deliveries = v.deliveryGrid(w.Newest, list)
@@ -193,7 +201,7 @@ func (v *visit) deliveryGrid(caption string, list []deliveries.Delivery) staff.G
 		if strings.HasPrefix(d.SessionID, checkout.PrefixSession) { // not a batch
 			first.URL = v.paymentURL(d.SessionID)
 		}
-		g.Rows = append(g.Rows, []staff.Cell{first, {Text: d.Event, Class: "code", More: said(v.w.DeliveryKinds, d.Kind)}, {Text: said(v.w.DeliveryStates, d.State)}, {Text: strconv.Itoa(d.Attempts)}, {Text: dash(answer(d))}})
+		g.Rows = append(g.Rows, []staff.Cell{first, {Text: d.Event, Class: "code", More: said(v.w.DeliveryKinds, d.Kind)}, {Text: said(v.w.DeliveryStates, d.State)}, {Text: strconv.Itoa(d.Attempts)}, {Text: dash(v.answer(d))}})
 	}
 	return g
 }

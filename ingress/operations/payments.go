@@ -352,7 +352,7 @@ func (v *visit) delivery(d deliveries.Delivery, to destinations, path string) de
 			{Label: w.Event, Value: d.Event, Code: true},
 			{Label: w.Occurred, Value: v.at(d.OccurredAt)},
 			{Label: w.Calls, Value: strconv.Itoa(d.Attempts)},
-			{Label: w.LastAnswer, Value: answer(d)},
+			{Label: w.LastAnswer, Value: v.answer(d)},
 			{Label: w.LastCall, Value: v.at(d.LastOutcomeAt)},
 			{Label: w.NextCall, Value: v.at(d.NextAttemptAt)},
 			{Label: w.ID, Value: d.ID, Code: true},
@@ -364,13 +364,13 @@ func (v *visit) delivery(d deliveries.Delivery, to destinations, path string) de
 	return out
 }
 
-// answer says how the last call of a delivery was answered.
-func answer(d deliveries.Delivery) string {
+// answer says how the last call of a delivery was answered, or why none was made.
+func (v *visit) answer(d deliveries.Delivery) string {
 	status := ""
 	if d.HTTPStatus > 0 {
 		status = strconv.Itoa(d.HTTPStatus)
 	}
-	return strings.TrimSpace(status + " " + d.Reason)
+	return strings.TrimSpace(status + " " + said(v.w.Deferrals, d.Reason))
 }
 
 // timeline is what happened to a payment, with its places in Kafka.

@@ -166,20 +166,28 @@ func (v *visit) caseGrid(caption string, list []cases.Case) staff.Grid {
 	w := v.w.Cases
 	g := staff.Grid{Caption: caption, Heads: []string{w.Opened, w.Kind, w.Agency, w.Amount, w.State, w.Reference}}
 	for _, c := range list {
-		state := v.w.Open
-		if !c.Open() {
-			state = said(v.w.Resolutions, c.Resolution)
-		}
 		g.Rows = append(g.Rows, []staff.Cell{
 			{Text: v.At(c.OpenedAt), URL: v.URL(v.root() + "cases/" + c.ID)},
 			{Text: said(v.w.Kinds, c.Kind)},
 			{Text: v.agency(c.AgencyID), More: c.OrderID},
 			{Text: v.sum(c.Amount, c.Currency), Class: staff.ClassSum},
-			{Text: state},
-			{Text: cmp.Or(c.OperatorRef, c.CollectionID, "–"), Class: "code"},
+			{Text: v.caseState(&c)},
+			{Text: cmp.Or(c.OperatorRef, c.CollectionID, c.Evidence[cases.EvidenceLedger], "–"), Class: "code"},
 		})
 	}
 	return g
+}
+
+// caseState says whether a case is open, or how it was closed.
+func (v *visit) caseState(c *cases.Case) string {
+	if c.Open() {
+		return v.w.Open
+	}
+	how := said(v.w.Resolutions, c.Resolution)
+	if cases.ByMatcher(c.Kind) && c.Resolution == cases.ResolutionRefused {
+		how = v.w.ProposalStates[string(cases.ProposalRefused)] // the operator has refused nothing
+	}
+	return fmt.Sprintf(v.w.ClosedAs, how)
 }
 
 // destination names where a delivery goes.

@@ -9,6 +9,7 @@ import (
 // stand for.
 type words struct {
 	Live, Test, BothModes, Open, AllAgencies string
+	ClosedAs                                 string // resolution
 	Filter, Show, Next, First, AllOfTrail    string
 	Found                                    string // number
 	ManyFound                                string // number
@@ -28,6 +29,7 @@ type words struct {
 
 	Statuses, Verdicts, Offers, Kinds, Resolutions, CaseStates, ProposalStates map[string]string
 	DeliveryStates, DeliveryKinds, Confirmations, Steps, Parts, Evidence       map[string]string
+	Deferrals                                                                  map[string]string // by deliveries.Reasons
 	Refusals                                                                   map[string]string // by cases.Refusals
 }
 
@@ -84,7 +86,7 @@ type caseWords struct {
 	Title                                                                                                                                           string // kind
 	State, Amount, Owed, Agency, Mode, Payment, Collection, OperatorRef, OpenedBecause                                                              string
 	OpenedBy, Clerks, Opened, Closed, ClosedBy, ApprovedBy, Evidence, Refusal, ID                                                                   string
-	ERPWaits, Record, EvidenceTitle, Proposals, NoProposals                                                                                         string
+	ERPWaits, Record, EvidenceTitle, RowsText, Proposals, NoProposals                                                                               string
 	Proposal                                                                                                                                        string // number, resolution
 	Proposer, ProposedAt, Reason, Decider, DecidedAt, Decision                                                                                      string
 	WaitsFor, WaitsForCarrier                                                                                                                       string
@@ -98,7 +100,7 @@ type endpointsWords struct {
 	Title, Name, Owner, Address, State, Waiting, Oldest, Kind, Events, Modes, HoldUntil, ID, None string
 	One                                                                                           string // name
 	Well                                                                                          string
-	Removed, Refusing, Failing                                                                    string // date and time
+	Removed, Refusing, Failing, HeldText                                                          string // date and time
 	Suspended                                                                                     string // date and time, reason
 	AndNeeds                                                                                      string // number
 	RetryAll                                                                                      string // number, state
@@ -116,7 +118,7 @@ var texts = language.Table[*words]{money.French: &french, money.English: &englis
 
 var french = words{
 	Imports: frenchImports, Deliveries: frenchDeliveries, Jobs: frenchJobs,
-	Live: "Réel", Test: "Test", BothModes: "Réel et test", Open: "Ouvert", AllAgencies: "Toutes les administrations", Filter: "Filtrer",
+	Live: "Réel", Test: "Test", BothModes: "Réel et test", Open: "Ouvert", ClosedAs: "Clos\u00a0: %s", AllAgencies: "Toutes les administrations", Filter: "Filtrer",
 	Show: "Afficher", AllOfTrail: "Toutes les opérations", Next: "Page suivante", First: "Première page", Found: "Résultats\u00a0: %d.", ManyFound: "Plus de %d résultats.",
 	TooManyForFile: "La liste a plus de %d lignes, ou sa lecture dure trop longtemps\u00a0: il n’y a pas de fichier. Ajoutez une condition, par exemple un jour.",
 	Work: workWords{
@@ -177,7 +179,7 @@ var french = words{
 		Title: "Cas\u00a0: %s", State: "État", Amount: "Montant", Owed: "Montant dû", Agency: "Administration", Mode: "Mode", Payment: "Paiement",
 		Collection: "Encaissement", OperatorRef: "Référence d’opérateur", OpenedBecause: "Motif d’ouverture", OpenedBy: "Ouvert par", Clerks: "Guichets",
 		Opened: "Ouvert le", Closed: "Clos le", ClosedBy: "Proposé par", ApprovedBy: "Approuvé par", Evidence: "Pièce", Refusal: "Motif du refus",
-		ID: "Identifiant", Record: "Enregistrement Kafka", EvidenceTitle: "Éléments connus", Proposals: "Propositions",
+		ID: "Identifiant", Record: "Enregistrement Kafka", EvidenceTitle: "Éléments connus", RowsText: "Le montant de chacune de ces lignes et sa place dans son fichier\u00a0:", Proposals: "Propositions",
 		NoProposals: "Aucune proposition. Une personne propose une issue, une autre l’approuve.", Proposal: "Proposition %d\u00a0: %s",
 		Proposer: "Proposée par", ProposedAt: "Proposée le", Reason: "Motif", Decider: "Décidée par", DecidedAt: "Décidée le",
 		Decision: "Motif de la décision", WaitsFor: "La proposition attend la décision d’une autre personne.",
@@ -195,7 +197,8 @@ var french = words{
 	},
 	Endpoints: endpointsWords{
 		Title: "Destinations", Name: "Nom", Owner: "Propriétaire", Address: "Adresse", State: "État", Waiting: "En attente", Oldest: "Le plus ancien",
-		Kind: "Nature", Events: "Événements", Modes: "Modes", HoldUntil: "Envois retenus jusqu’au", ID: "Identifiant",
+		Kind: "Nature", Events: "Événements", Modes: "Modes", HoldUntil: "Envois retenus jusqu’au",
+		HeldText: "%s. Aucun appel n’a lieu avant. Ensuite, un seul envoi est tenté\u00a0; dès qu’il est accepté, les envois retenus suivent.", ID: "Identifiant",
 		None: "Aucune destination. Une destination apparaît quand une administration enregistre une adresse d’envoi ou un ERP.", One: "Destination %s",
 		Well: "Répond", Removed: "Supprimée le %s", Refusing: "Refuse nos identifiants depuis le %s", Failing: "En échec depuis le %s",
 		Suspended: "Suspendue depuis le %s (%s)", AndNeeds: ", et %d à reprendre", RetryAll: "Envoyer de nouveau (%d, %s)", Resume: "Rétablir",
@@ -258,7 +261,16 @@ var french = words{
 	Evidence: map[string]string{
 		"poison_topic": "Topic de mise à l’écart", "poison_offset": "Offset de mise à l’écart", "error": "Erreur", "key": "Clé",
 		"transaction_id": "Transaction", "erp_due_ref": "Référence de la créance", "contradicted": "Contredit par l’opérateur",
-		"amount_unknown": "Montant illisible",
+		"amount_unknown": "Montant illisible", "event_id": "Événement", "source": "Source", "account": "Compte marchand", "approved_at": "Approuvé par l’opérateur le",
+		"finding_id": "Identifiant du constat", "finding_kind": "Nature de l’écart", "stage": "Règle du rapprochement", "statement_account": "Compte", "day": "Jour",
+		"expected": "Lignes attendues", "lines": "Lignes trouvées", "not_taken": "Lignes de même référence, non candidates", "period_from": "Premier jour",
+		"period_to": "Dernier jour", "close_digest": "Empreinte de ce qui est approuvé", "sums": "Sommes",
+	},
+	Deferrals: map[string]string{
+		"mailbox_full": "Aucun appel\u00a0: trop d’envois attendent cette destination", "rate_limited": "Aucun appel\u00a0: limite d’appels par seconde",
+		"breaker_open": "Aucun appel\u00a0: envois retenus", "suspended": "Aucun appel\u00a0: destination suspendue",
+		"destination_unknown": "Aucun appel\u00a0: destination inconnue", "destination_locked": "Aucun appel\u00a0: le secret de la destination ne s’ouvre pas",
+		"order_unknown": "Aucun appel\u00a0: on ignore si un événement postérieur a été accepté",
 	},
 	Refusals: map[string]string{
 		"checkout.session_not_found":    "Le service ne connaît pas ce paiement.",
@@ -294,7 +306,7 @@ var french = words{
 
 var english = words{
 	Imports: englishImports, Deliveries: englishDeliveries, Jobs: englishJobs,
-	Live: "Live", Test: "Test", BothModes: "Live and test", Open: "Open", AllAgencies: "All agencies", Filter: "Filter", Show: "Show", AllOfTrail: "All actions", Next: "Next page",
+	Live: "Live", Test: "Test", BothModes: "Live and test", Open: "Open", ClosedAs: "Closed: %s", AllAgencies: "All agencies", Filter: "Filter", Show: "Show", AllOfTrail: "All actions", Next: "Next page",
 	First: "First page", Found: "Results: %d.", ManyFound: "More than %d results.",
 	TooManyForFile: "The list has more than %d rows, or takes too long to read: there is no file. Add a condition, such as a day.",
 	Work: workWords{
@@ -352,7 +364,7 @@ var english = words{
 		Title: "Case: %s", State: "State", Amount: "Amount", Owed: "Owed", Agency: "Agency", Mode: "Mode", Payment: "Payment", Collection: "Collection",
 		OperatorRef: "Operator's reference", OpenedBecause: "Opened because", OpenedBy: "Opened by", Clerks: "Clerks", Opened: "Opened", Closed: "Closed",
 		ClosedBy: "Proposed by", ApprovedBy: "Approved by", Evidence: "Evidence", Refusal: "Refused because", ID: "Id", Record: "Kafka record",
-		EvidenceTitle: "What else is known", Proposals: "Proposals",
+		EvidenceTitle: "What else is known", RowsText: "The amount of each of these rows, and its place in its file:", Proposals: "Proposals",
 		NoProposals: "No proposals. One person proposes a resolution, another one approves it.", Proposal: "Proposal %d: %s", Proposer: "Proposed by",
 		ProposedAt: "Proposed at", Reason: "Reason", Decider: "Decided by", DecidedAt: "Decided at", Decision: "Reason of the decision",
 		WaitsFor:        "The proposal waits for the decision of another person.",
@@ -370,7 +382,8 @@ var english = words{
 	},
 	Endpoints: endpointsWords{
 		Title: "Endpoints", Name: "Name", Owner: "Owner", Address: "Address", State: "State", Waiting: "Waiting", Oldest: "Oldest", Kind: "Kind",
-		Events: "Events", Modes: "Modes", HoldUntil: "Held until", ID: "Id",
+		Events: "Events", Modes: "Modes", HoldUntil: "Held until",
+		HeldText: "%s. No call is made before. Then one delivery is tried; once it is accepted, those that are held follow.", ID: "Id",
 		None: "No endpoints. One appears when an agency registers an address for webhooks, or an ERP.", One: "Endpoint %s", Well: "Answers",
 		Removed: "Removed on %s", Refusing: "Refuses our credentials since %s", Failing: "Fails since %s", Suspended: "Suspended since %s (%s)",
 		AndNeeds: ", and %d need a person", RetryAll: "Send again (%d, %s)", Resume: "Resume", Suspend: "Suspend", Newest: "Newest deliveries",
@@ -431,6 +444,16 @@ var english = words{
 	Evidence: map[string]string{
 		"poison_topic": "Poison topic", "poison_offset": "Poison offset", "error": "Error", "key": "Key", "transaction_id": "Transaction",
 		"erp_due_ref": "Reference of the due", "contradicted": "Contradicted by the operator", "amount_unknown": "Amount unreadable",
+		"event_id": "Event", "source": "Source", "account": "Merchant account", "approved_at": "Approved by the operator on",
+		"finding_id": "Id of the finding", "finding_kind": "Kind of break", "stage": "Rule of the matcher", "statement_account": "Account", "day": "Day",
+		"expected": "Rows expected", "lines": "Lines found", "not_taken": "Rows with the same reference that were no candidates", "period_from": "First day",
+		"period_to": "Last day", "close_digest": "Digest of what is approved", "sums": "Sums",
+	},
+	Deferrals: map[string]string{
+		"mailbox_full": "No call: too many deliveries wait for this endpoint", "rate_limited": "No call: the endpoint's limit a second",
+		"breaker_open": "No call: deliveries are held", "suspended": "No call: the endpoint is suspended",
+		"destination_unknown": "No call: the endpoint is unknown", "destination_locked": "No call: the endpoint's secret does not open",
+		"order_unknown": "No call: it is not known whether a later event was accepted",
 	},
 	Refusals: map[string]string{
 		"checkout.session_not_found":    "The service does not know this payment.",

@@ -1,6 +1,7 @@
 package operations
 
 import (
+	"slices"
 	"testing"
 
 	"quittance/checkout"
@@ -66,6 +67,14 @@ func TestBothLanguagesAreWhole(t *testing.T) {
 	}
 	for _, s := range []intake.WithdrawalState{intake.WithdrawalRequested, intake.WithdrawalAgreed, intake.WithdrawalApproved, intake.WithdrawalDone, intake.WithdrawalRejected} {
 		has("state of a request", french.Imports.RequestStates, string(s))
+	}
+	for _, name := range cases.Catalog().Evidence {
+		if !slices.Contains(unshownEvidence, name) {
+			has("evidence", french.Evidence, name)
+		}
+	}
+	for _, reason := range deliveries.Reasons {
+		has("deferral", french.Deferrals, reason)
 	}
 	for _, p := range []support.Part{support.PartReferences, support.PartJournal, support.PartCommands} {
 		has("part", french.Parts, string(p))

@@ -336,7 +336,11 @@ func (v view) verdict(p support.Payment) string {
 	case support.VerdictUnderReview:
 		return "money came that does not fit the session, which is " + string(s.Status) + "; staff decide: " + casesText(p.MoneyUnderReview())
 	case support.VerdictUndecided:
-		return fmt.Sprintf("the session is %s since %s, but the operator of %s has not decided; it was asked last at %s", s.Status, render.Moment(s.EndedAt), c.OfferID, render.MomentOr(c.LastEnquiryAt, render.Moment(c.RequestedAt)))
+		again := ""
+		if !c.NextEnquiryAt.IsZero() {
+			again = " and is asked again at " + render.Moment(c.NextEnquiryAt)
+		}
+		return fmt.Sprintf("the session is %s since %s, but the operator of %s has not decided; it was asked last at %s%s", s.Status, render.Moment(s.EndedAt), c.OfferID, render.MomentOr(c.LastEnquiryAt, render.Moment(c.RequestedAt)), again)
 	case support.VerdictInProgress:
 		if c.Channel == checkout.ChannelCash {
 			return fmt.Sprintf("not paid yet: clerk %s has reserved it until %s", c.Clerk, render.Moment(c.WindowEndsAt))

@@ -32,6 +32,8 @@ func TestAnswers(t *testing.T) {
 	}
 	paid := momo(checkout.CollectionApproved)
 	paid.OperatorRef = "918273"
+	silent := momo(checkout.CollectionUndecided)
+	silent.NextEnquiryAt = at(16)
 	known := momo(checkout.CollectionApproved)
 	known.OperatorRef, known.DecidedAt = "918273", at(2)
 	cash := &checkout.Collection{OfferID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Status: checkout.CollectionPending, Clerk: "c01", WindowEndsAt: at(10)}
@@ -51,6 +53,9 @@ func TestAnswers(t *testing.T) {
 		},
 		"the session is failed since 2026-11-22 12:06:00 UTC, but the operator of momo has not decided; it was asked last at 2026-11-22 12:09:00 UTC": {
 			Status: checkout.StatusFailed, Collection: momo(checkout.CollectionUndecided), EndedAt: at(6),
+		},
+		"the session is failed since 2026-11-22 12:06:00 UTC, but the operator of momo has not decided; it was asked last at 2026-11-22 12:09:00 UTC and is asked again at 2026-11-22 12:16:00 UTC": {
+			Status: checkout.StatusFailed, Collection: silent, EndedAt: at(6),
 		},
 		"not decided yet: momo was asked for 5075 XAF at 2026-11-22 12:01:00 UTC, and the payer has until 2026-11-22 12:06:00 UTC": {Status: checkout.StatusOpen, Collection: momo(checkout.CollectionPending)},
 		"not paid yet: clerk c01 has reserved it until 2026-11-22 12:10:00 UTC":                                                    {Status: checkout.StatusOpen, Collection: cash},

@@ -10,7 +10,7 @@ var words = cli.Words{
 	"staff.email_malformed":  cli.Filled("must be an e-mail address, such as name@example.org"),
 	"staff.language_unknown": cli.Filled("must be one of: {languages}"),
 	"staff.no_contact":       cli.Filled("{name} has no address yet, so that there is nothing to change; give one"),
-	"staff.key_missing":      cli.Filled("set QUITTANCE_STAFF_KEY to the st_ key of the person who acts; `quittance staff add` makes one"),
+	"staff.key_missing":      cli.Filled("set QUITTANCE_STAFF_KEY to the st_ key of the person who acts; `quittance staff add` makes one; people with passkeys act on the pages of staff"),
 	"staff.key_unknown":      cli.Filled("QUITTANCE_STAFF_KEY holds no key of staff; set it to the whole st_ key as `quittance staff add` showed it"),
 	"staff.name_malformed":   cli.Filled("must be 1 to {most} printable characters: the person's name"),
 	"staff.name_taken":       cli.Filled("{name} exists already and is {state}; names of staff are never used twice, so give a name that tells the two apart"),
