@@ -196,7 +196,7 @@ func TestImportCommand(t *testing.T) {
 	}
 	const header = "line_ref,name,amount,currency,payment_mode,msisdn\n"
 	write(header + "a,Ngoma Jean,1500,XAF,mobile_money,06 600 00 01\nb,Éloïse Mabiala,2500,XAF,mobile_money,05 500 00 01\n")
-	says(t, importing(1, "--try"), "Row 3, column F", "is refused: 1 faults; nothing was made")
+	says(t, importing(1, "--try"), "Row 3, column F", "is refused: 1 fault; nothing was made")
 	write(header + "a,Ngoma Jean,1500,XAF,mobile_money,06 600 00 01\nb,Éloïse Mabiala,2500,XAF,mobile_money,06 600 00 02\n")
 	says(t, importing(0, "--try"), "2 lines, 4000 XAF", "nothing was made", "Eloise Mabiala")
 	says(t, importing(0), "salaries, revision 1, with 2 lines, 4000 XAF", "is sealed")
