@@ -217,7 +217,7 @@ func TestImportCommand(t *testing.T) {
 	says(t, d.run(0, "verify", b.ID), "2 lines, 4000 XAF", b.Digest.String(), "ben", "was not released", "Everything holds.")
 	exported := filepath.Join(t.TempDir(), "salaries.json")
 	says(t, d.run(2, "export", b.ID), "--out")
-	says(t, d.run(0, "export", b.ID, "--out", exported), "2 lines and 1 approvals")
+	says(t, d.run(0, "export", b.ID, "--out", exported), "2 lines and 1 approval of")
 	says(t, d.run(1, "export", b.ID, "--out", exported), "exists")
 	if out, err := exec.CommandContext(t.Context(), "node", "../../../../docs/operating/disbursements/verify.mjs", exported, fmt.Sprintf("ben=%x", payroll.Human("ben").Hash())).CombinedOutput(); err != nil || !strings.Contains(string(out), b.Digest.String()) {
 		t.Errorf("%s, %v", out, err)

@@ -296,7 +296,7 @@ func TestResultsOfABatch(t *testing.T) {
 	export := func(format string) []byte {
 		t.Helper()
 		file := filepath.Join(folder, "results."+format)
-		says(t, d.run(0, "export", b.ID, "--format", format, "--out", file), "3 lines and 1 approvals")
+		says(t, d.run(0, "export", b.ID, "--format", format, "--out", file), "3 lines and 1 approval of")
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
