@@ -15,7 +15,7 @@ import (
 // The patterns of what pages say about tests: a name, and names with the package that has them.
 var (
 	namedTest   = regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`")
-	namedInside = regexp.MustCompile("((?:`(?:Test|Fuzz|Benchmark)[A-Z]\\w*`(?:, | and )?)+) in `([a-z0-9_/-]+)`")
+	namedInside = regexp.MustCompile("((?:`(?:Test|Fuzz|Benchmark)[A-Z]\\w*`(?:\\\\\\*)?(?:, | and )?)+) in `([a-z0-9_/-]+)`")
 	declared    = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)[A-Z]\w*)\(`)
 )
 
