@@ -478,6 +478,16 @@ func TestPolicyHonoursLatePayments(t *testing.T) {
 			w.resolve("a", w.openCase("a").ID, checkout.ResolutionRefund)
 			return honoured(w, "a")
 		}, false},
+		// A clerk's cash of the same session was in a case of its own, which blocks the order.
+		"cash of the session is a case": {func(w *world) bool {
+			w.withCash("b", "cash")
+			w.desk("c01").reserve("b", "k1")
+			w.advance(counterWindow)
+			w.collect("b")
+			wantCode(w.t, w.desk("c01").take("b", "k1"), checkout.CodeCase)
+			w.advance(window)
+			return honoured(w, "b")
+		}, false},
 		"its only report was corrected": {func(w *world) bool {
 			w.reported("a", 6000, "XAF")
 			w.advance(window)

@@ -436,6 +436,32 @@ func TestPolicyHonoursLatePaymentsOfAnExternalNumber(t *testing.T) {
 	}
 }
 
+// An operator approves a payment by reference that it had refused, after another payment of the
+// externalNumber was paid: the money is a case, and the number is not paid twice without a person.
+func TestMoneyAfterARefusalOfAnExternalNumber(t *testing.T) {
+	t.Parallel()
+	for _, elsewhere := range []bool{false, true} {
+		w := newWorld(t)
+		w.initCheckout("a", "case-1")
+		wantCode(t, w.byReference("a", "stranger"), checkout.CodeOK)
+		w.outcome("a", checkout.Outcome{CollectionID: "stranger", Status: checkout.OutcomeRefused})
+		if elsewhere {
+			wantCode(t, w.partnerPay("b", "case-1"), checkout.CodeOK)
+			w.outcome("b", approved())
+		}
+		w.stranger("a", 5075)
+		if paid := w.sessions["a"].Paid(); paid == elsewhere {
+			t.Errorf("paid elsewhere %v, and then paid %v", elsewhere, paid)
+		}
+		if !elsewhere {
+			continue
+		}
+		if c := w.openCase("a"); c.Kind != checkout.CaseOrphan || !c.Proven || c.Amount != 5075 {
+			t.Errorf("the money is the case %+v", c)
+		}
+	}
+}
+
 // Staff who honour a late payment close the page of the latest payment of the externalNumber,
 // which could collect the sum again.
 func TestHonouredPaymentClosesTheNext(t *testing.T) {

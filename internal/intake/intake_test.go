@@ -467,7 +467,7 @@ func TestExportedAgain(t *testing.T) {
 	o.imports(s, "mtn", exported(0, one, two, three), statements.VerdictAccepted)
 	o.imports(s, "mtn", strings.ReplaceAll(exported(0, one), "MABIALA", "NGOMA"), statements.VerdictUnchanged) // a version before the last
 	r := o.imports(s, "mtn", exported(0, one, two), statements.VerdictQuarantined)                             // cut off
-	if want := "The accepted one has 1 lines that this file lacks or has with other content, such as mtn/31000000012."; len(r.Faults) != 1 || !strings.HasSuffix(r.Faults[0].Detail, want) {
+	if want := "Lines of the accepted one that this file lacks or has with other content: 1, such as mtn/31000000012."; len(r.Faults) != 1 || !strings.HasSuffix(r.Faults[0].Detail, want) {
 		t.Errorf("a line is missing: %+v", r.Faults)
 	}
 	o.imports(s, "mtn", exported(300, two, three, row{2, 0, 50}), statements.VerdictAccepted) // from noon to noon

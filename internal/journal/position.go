@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 
 	"quittance/internal/kafka/consume"
 )
@@ -150,17 +149,4 @@ func Whole(positions []Position, committed kadm.OffsetResponses) error {
 		return nil
 	}
 	return fmt.Errorf("%w (%s): `quittance rebuild journal` writes them, and so does `quittance sink journal` in its own time", ErrRestored, strings.Join(lacks, ", "))
-}
-
-// Committed returns the offsets that a group (its name with the prefix) has committed; none of a group that has
-// never read.
-func Committed(ctx context.Context, adm *kadm.Client, group string) (kadm.OffsetResponses, error) {
-	committed, err := adm.FetchOffsets(ctx, group)
-	if err == nil {
-		err = committed.Error()
-	}
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
-		return nil, fmt.Errorf("asking for the offsets of %s: %w", group, err)
-	}
-	return committed, nil
 }

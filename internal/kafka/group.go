@@ -31,6 +31,29 @@ func Heartbeat(session time.Duration) time.Duration {
 	return min(session/heartbeatsOfSession, heartbeatMost)
 }
 
+// committedTries is how often Committed asks while the client does not know the names of topics.
+const committedTries = 10
+
+// Committed returns the offsets that a group (its name with the prefix) has committed; none of a group that has
+// never read.
+func Committed(ctx context.Context, adm *kadm.Client, group string) (kadm.OffsetResponses, error) {
+	for tries := 1; ; tries++ {
+		committed, err := adm.FetchOffsets(ctx, group)
+		if err == nil {
+			err = committed.Error()
+		}
+		switch {
+		case err == nil, errors.Is(err, kerr.GroupIDNotFound): // the group has never read
+			return committed, nil
+		case errors.Is(err, kerr.UnknownTopicID) && tries < committedTries:
+			// The broker answers with ids, and the client has forgotten the name of one because of another
+			// request at the same time.
+			continue
+		}
+		return nil, fmt.Errorf("asking for the offsets of %s: %w", group, err)
+	}
+}
+
 // GroupSession returns the session timeout for the members of a group (its name without
 // the prefix): QuickSession if the broker allows it, otherwise SlowSession. With an error,
 // which says why the broker did not answer, it is SlowSession.

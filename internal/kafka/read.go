@@ -2,13 +2,11 @@ package kafka
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -104,12 +102,9 @@ func Unsettled(ctx context.Context, adm *kadm.Client, topic, group string) (map[
 
 // unsettled is Unsettled for several topics, by topic.
 func unsettled(ctx context.Context, adm *kadm.Client, group string, topics ...string) (map[string]map[int32]Span, error) {
-	committed, err := adm.FetchOffsets(ctx, group)
-	if err == nil {
-		err = committed.Error()
-	}
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // the group has never read
-		return nil, fmt.Errorf("asking for the offsets of %s: %w", group, err)
+	committed, err := Committed(ctx, adm, group)
+	if err != nil {
+		return nil, err
 	}
 	open, err := bounds(ctx, adm, topics...)
 	if err != nil {

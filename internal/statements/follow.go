@@ -210,7 +210,7 @@ func (s *Statement) changed(seen Seen, last Mark) (detail, mend string) {
 	case s.ID == last.ID && seen.Missing == seen.Lines && seen.Begins > 0 && (!balanced || s.Opening == last.Closing): // the rest of the day
 		return "", ""
 	case seen.Missing > 0:
-		return detail + fmt.Sprintf(" The accepted one has %d lines that this file lacks or has with other content, such as %s.", seen.Missing, seen.Example), mend
+		return detail + fmt.Sprintf(" Lines of the accepted one that this file lacks or has with other content: %d, such as %s.", seen.Missing, seen.Example), mend
 	case balanced && s.Opening != seen.Opening && !seen.Tail:
 		return detail + fmt.Sprintf(" Its opening balance was %d instead of %d, in minor units.", seen.Opening, s.Opening), mend
 	}

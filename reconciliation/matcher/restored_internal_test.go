@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"quittance/internal/journal"
+	"quittance/internal/kafka"
 	sink "quittance/sinks/journal"
 	"quittance/test/await"
 )
@@ -46,7 +47,7 @@ func TestRestoredDatabase(t *testing.T) {
 		t.Fatalf("a sheet of a restored database: %v", err)
 	}
 	o.journal()
-	committed, err := journal.Committed(t.Context(), kadm.NewClient(o.cl), o.kafka.Prefix+sink.Group)
+	committed, err := kafka.Committed(t.Context(), kadm.NewClient(o.cl), o.kafka.Prefix+sink.Group)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -268,7 +268,7 @@ func (r *run) behind(ctx context.Context, adm *kadm.Client) (bool, error) {
 
 // whole returns the positions of ClickHouse, or journal.ErrRestored if it is behind what it once had.
 func (m *Matcher) whole(ctx context.Context, adm *kadm.Client) ([]journal.Position, error) {
-	committed, err := journal.Committed(ctx, adm, m.cfg.Kafka.Prefix+m.cfg.JournalGroup)
+	committed, err := kafka.Committed(ctx, adm, m.cfg.Kafka.Prefix+m.cfg.JournalGroup)
 	if err != nil {
 		return nil, err
 	}

@@ -149,7 +149,7 @@ func (j *Journal) Run(ctx context.Context) error {
 
 // adopt gives a database of an earlier release its positions.
 func (j *Journal) adopt(ctx context.Context) error {
-	committed, err := journal.Committed(ctx, j.admin, j.cfg.Kafka.Prefix+Group)
+	committed, err := kafka.Committed(ctx, j.admin, j.cfg.Kafka.Prefix+Group)
 	if err == nil {
 		err = j.cfg.Store.Adopt(ctx, committed)
 	}
@@ -162,7 +162,7 @@ func (j *Journal) adopt(ctx context.Context) error {
 // positions returns where the sink goes on in a topic (full name): at the positions of the database, so that one
 // that was restored from a backup gets what it lacks.
 func (j *Journal) positions(ctx context.Context, topic string) (map[int32]int64, error) {
-	committed, err := journal.Committed(ctx, j.admin, j.cfg.Kafka.Prefix+Group)
+	committed, err := kafka.Committed(ctx, j.admin, j.cfg.Kafka.Prefix+Group)
 	if err != nil {
 		return nil, err
 	}

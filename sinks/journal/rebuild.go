@@ -94,7 +94,7 @@ func (j *Journal) rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 // wholeAgain moves the positions of a database that was restored from a backup to what was read: its rows are
 // there again.
 func (j *Journal) wholeAgain(ctx context.Context, adm *kadm.Client, done map[string]map[int32]int64) error {
-	committed, err := journal.Committed(ctx, adm, j.cfg.Kafka.Prefix+Group)
+	committed, err := kafka.Committed(ctx, adm, j.cfg.Kafka.Prefix+Group)
 	if err != nil {
 		return err
 	}

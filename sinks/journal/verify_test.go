@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/internal/journal"
+	"quittance/internal/kafka"
 	"quittance/reconciliation/verify"
 	"quittance/schemas"
 	"quittance/schemas/record"
@@ -189,7 +190,7 @@ func TestRestoredFromBackup(t *testing.T) {
 			if err := store.SetPositions(t.Context(), backup...); err != nil {
 				t.Fatal(err)
 			}
-			committed, err := journal.Committed(t.Context(), w.admin, w.kafka.Prefix+"journal")
+			committed, err := kafka.Committed(t.Context(), w.admin, w.kafka.Prefix+"journal")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -143,7 +143,8 @@ func readmeWaits(t *testing.T, r *receiver, pool *pgxpool.Pool) {
 	})
 	select {
 	case status := <-answered:
-		t.Errorf("answered %d before it is stored", status)
+		_ = tx.Rollback(t.Context())
+		t.Fatalf("answered %d before it is stored", status)
 	case <-time.After(100 * time.Millisecond): // an answer that does not wait comes at once
 	}
 	if err := tx.Rollback(t.Context()); err != nil {

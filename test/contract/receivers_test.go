@@ -340,7 +340,8 @@ func (r *receiver) waitsForItsStore(t *testing.T) {
 	})
 	select {
 	case status := <-answered:
-		t.Errorf("answered %d before it is stored", status)
+		_ = pipe.Close()
+		t.Fatalf("answered %d before it is stored", status)
 	case <-time.After(100 * time.Millisecond): // an answer that does not wait comes at once
 	}
 	if _, err := pipe.WriteString("5000 XAF\n"); err != nil {

@@ -2,6 +2,7 @@ package program
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -143,6 +144,24 @@ func TestHelp(t *testing.T) {
 	own, connection, found := strings.Cut(help, "Connection flags")
 	if !found || !strings.Contains(own, "--overlap") || strings.Contains(own, "--postgres") || !strings.Contains(connection, "--postgres") {
 		t.Errorf("help says:\n%s", help)
+	}
+}
+
+// The version was (devel), and programs could not read what version, doctor and migrate print.
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	var got struct{ Program, Version, Release, Go, Platform string }
+	code, out, _ := run(t, "version", "--json")
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 || got.Program != "quittance" || got.Release == "" || !strings.HasPrefix(got.Version, got.Release) || !strings.HasPrefix(got.Go, "go") || got.Platform == "" {
+		t.Errorf("%d %s %v", code, out, err)
+	}
+	if _, out, _ := run(t, "version"); !strings.Contains(out, got.Version) || strings.Contains(out, "devel") {
+		t.Errorf("the version is %s", out)
+	}
+	for _, command := range []string{"version", "doctor", "migrate"} {
+		if _, help, _ := run(t, command, "--help"); !strings.Contains(help, "--json") {
+			t.Errorf("%s prints no JSON:\n%s", command, help)
+		}
 	}
 }
 

@@ -90,7 +90,7 @@ func (h *officeHealth) journalOffsets(ctx context.Context) (kadm.OffsetResponses
 	}
 	ctx, cancel := context.WithTimeout(ctx, offsetsWithin)
 	defer cancel()
-	return journal.Committed(ctx, adm, h.kafka.Prefix+sinkjournal.Group)
+	return kafka.Committed(ctx, adm, h.kafka.Prefix+sinkjournal.Group)
 }
 
 // open makes the client. The caller holds mu.
@@ -158,7 +158,7 @@ func (h *officeHealth) ask(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		committed, err := journal.Committed(ctx, h.adm, prefix+g.Name)
+		committed, err := kafka.Committed(ctx, h.adm, prefix+g.Name)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"quittance/cmd/internal/cli"
 	"quittance/internal/clickhouse"
 	"quittance/internal/journal"
+	"quittance/internal/kafka"
 	sinkjournal "quittance/sinks/journal"
 )
 
@@ -35,5 +36,5 @@ func committed(ctx context.Context, m *cli.Meta) (kadm.OffsetResponses, error) {
 		return nil, err
 	}
 	defer cl.Close()
-	return journal.Committed(ctx, kadm.NewClient(cl), m.KafkaConfig().Prefix+sinkjournal.Group)
+	return kafka.Committed(ctx, kadm.NewClient(cl), m.KafkaConfig().Prefix+sinkjournal.Group)
 }

@@ -73,20 +73,13 @@ The last two end with code 1. With --try the command says what would become of t
 func imported(file string, r intake.Result, try bool) error {
 	switch {
 	case r.State == statements.VerdictRefused:
-		return fmt.Errorf("%s is refused: %s; nothing was stored", file, faults(len(r.Faults)+r.More))
+		return fmt.Errorf("%s is refused: %s; nothing was stored", file, render.Counted(len(r.Faults)+r.More, "fault"))
 	case r.State == statements.VerdictQuarantined && try:
 		return fmt.Errorf("%s would be quarantined: a person would decide on it", file)
 	case r.State == statements.VerdictQuarantined:
 		return fmt.Errorf("%s is quarantined as %s: a person decides on it", file, r.ImportID)
 	}
 	return nil
-}
-
-func faults(n int) string {
-	if n == 1 {
-		return "1 fault"
-	}
-	return fmt.Sprintf("%d faults", n)
 }
 
 // importFile imports the file that the command names.
@@ -155,7 +148,7 @@ func sayImported(p *render.Page, file string, a registry.StatementAccount, r int
 	if try {
 		state = "would be " + state + " (nothing is stored)"
 	}
-	p.Say("%s, account %s (%s): %s, %d lines", file, a.Code, registry.Mode(a.Live), state, r.Lines)
+	p.Say("%s, account %s (%s): %s, %s", file, a.Code, registry.Mode(a.Live), state, render.Counted(r.Lines, "line"))
 	for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {
 		p.Say("  not counted: %d %s", r.Skipped[reason], reason)
 	}
@@ -163,7 +156,7 @@ func sayImported(p *render.Page, file string, a registry.StatementAccount, r int
 		p.Say("  %s", f)
 	}
 	if r.More > 0 {
-		p.Say("  and %d further faults", r.More)
+		p.Say("  and %s", render.Counted(r.More, "further fault"))
 	}
 	if r.State == statements.VerdictAccepted || r.State == statements.VerdictUnchanged {
 		p.Table("", "STATEMENT,PAGE,FROM,TO,LINES,NET,OPENING,CLOSING,STATE", render.Mapped(r.Statements, func(s intake.Statement) []any {

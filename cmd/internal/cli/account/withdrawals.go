@@ -112,7 +112,7 @@ func approveWithdrawal() cli.Command {
 				if err != nil {
 					return err
 				}
-				return showWithdrawal(ctx, m, w, fmt.Sprintf("Import %s is withdrawn: %d lines do not count any more. Import the right file.", w.ImportID, lines), "withdrawn_lines", lines)
+				return showWithdrawal(ctx, m, w, fmt.Sprintf("Import %s is withdrawn. Lines that do not count any more: %d. Import the right file.", w.ImportID, lines), "withdrawn_lines", lines)
 			})
 		},
 	}

@@ -196,7 +196,7 @@ func TestImportCommand(t *testing.T) {
 	}
 	const header = "line_ref,name,amount,currency,payment_mode,msisdn\n"
 	write(header + "a,Ngoma Jean,1500,XAF,mobile_money,06 600 00 01\nb,Éloïse Mabiala,2500,XAF,mobile_money,05 500 00 01\n")
-	says(t, importing(1, "--try"), "Row 3, column F", "is refused: 1 faults; nothing was made")
+	says(t, importing(1, "--try"), "Row 3, column F", "is refused: 1 fault; nothing was made")
 	write(header + "a,Ngoma Jean,1500,XAF,mobile_money,06 600 00 01\nb,Éloïse Mabiala,2500,XAF,mobile_money,06 600 00 02\n")
 	says(t, importing(0, "--try"), "2 lines, 4000 XAF", "nothing was made", "Eloise Mabiala")
 	says(t, importing(0), "salaries, revision 1, with 2 lines, 4000 XAF", "is sealed")
@@ -217,7 +217,7 @@ func TestImportCommand(t *testing.T) {
 	says(t, d.run(0, "verify", b.ID), "2 lines, 4000 XAF", b.Digest.String(), "ben", "was not released", "Everything holds.")
 	exported := filepath.Join(t.TempDir(), "salaries.json")
 	says(t, d.run(2, "export", b.ID), "--out")
-	says(t, d.run(0, "export", b.ID, "--out", exported), "2 lines and 1 approvals")
+	says(t, d.run(0, "export", b.ID, "--out", exported), "2 lines and 1 approval of")
 	says(t, d.run(1, "export", b.ID, "--out", exported), "exists")
 	if out, err := exec.CommandContext(t.Context(), "node", "../../../../docs/operating/disbursements/verify.mjs", exported, fmt.Sprintf("ben=%x", payroll.Human("ben").Hash())).CombinedOutput(); err != nil || !strings.Contains(string(out), b.Digest.String()) {
 		t.Errorf("%s, %v", out, err)

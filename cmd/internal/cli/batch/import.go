@@ -220,9 +220,9 @@ func tryLines(ctx context.Context, m *cli.Meta, q disbursements.Import, p payer,
 		changes += len(l.Changes)
 	}
 	return m.Show(render.Object{"lines", len(file.Lines), "sum", sum, "currency", q.Currency, "changes", changesJSON(file)}, func(p *render.Page) {
-		p.Say("%d lines, %s; nothing was made", len(file.Lines), render.Decimal(sum, q.Currency))
+		p.Say("%s, %s; nothing was made", render.Counted(len(file.Lines), "line"), render.Decimal(sum, q.Currency))
 		if changes > 0 {
-			p.Say("%d texts are written in other letters:", changes)
+			p.Say("%s written in other letters:", render.Counted(changes, "text"))
 			sayChanges(p, file)
 		}
 	})
@@ -295,7 +295,7 @@ func refusedLines(m *cli.Meta, file *lines.File, what string, lang money.Languag
 			p.Say("… and %d more; --json has up to %d", file.Count-shownFaults, lines.MaxFaults)
 		}
 	})
-	return errors.Join(err, fmt.Errorf("%s is refused: %d faults; nothing was made", what, file.Count))
+	return errors.Join(err, fmt.Errorf("%s is refused: %s; nothing was made", what, render.Counted(file.Count, "fault")))
 }
 
 func makeBatch(ctx context.Context, m *cli.Meta, processor *commands.Disbursement, topology *kafka.Topology, batches *disbursements.Store, q disbursements.Import, p payer, what string, lang money.Language) error {
@@ -340,7 +340,7 @@ func makeBatch(ctx context.Context, m *cli.Meta, processor *commands.Disbursemen
 		if q.Draft {
 			next = "a draft; its maker seals it on its page, or it ends at " + render.Moment(b.OpenedAt.Add(disbursement.DraftLife))
 		}
-		p.Say("%s: %s, revision %d, with %d lines, %s, is %s", b.ID, b.BatchRef, b.Revision, b.Count, render.Decimal(b.Sum, b.Currency), next)
+		p.Say("%s: %s, revision %d, with %s, %s, is %s", b.ID, b.BatchRef, b.Revision, render.Counted(b.Count, "line"), render.Decimal(b.Sum, b.Currency), next)
 		sayChanges(p, file)
 		sayNotes(p, made.Notes, b.Currency)
 	})

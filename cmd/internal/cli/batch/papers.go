@@ -289,9 +289,9 @@ func (d *desk) all(ctx context.Context, m *cli.Meta, of paperFlags) (err error) 
 		return fmt.Errorf("--out: %w", err)
 	}
 	return m.Show(render.Object{"folder", of.out, "id", d.batch.ID, "advices", w.made, "without", w.without}, func(p *render.Page) {
-		p.Say("%s has %d payment advices of %s. They name payees: give each to its own.", of.out, w.made, d.batch.ID)
+		p.Say("%s has %s of %s. They name payees: give each to its own.", of.out, render.Counted(w.made, "payment advice"), d.batch.ID)
 		if w.without > 0 {
-			p.Say("%d lines have none: index.csv says why.", w.without)
+			p.Say("%s without one: index.csv says why.", render.Counted(w.without, "line"))
 		}
 	})
 }

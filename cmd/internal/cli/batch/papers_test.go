@@ -277,7 +277,7 @@ func TestPapersOfChangedRows(t *testing.T) {
 	// The content of another line, or none: no advice, and the list says so. A certificate has no content.
 	d.exec(`UPDATE disbursement_lines SET sealed = (SELECT sealed FROM kept_lines WHERE line_ref = 'c') WHERE line_ref = 'a'`)
 	says(t, paper(1, "advices", "--line", "a"), "was erased, or cannot be opened")
-	says(t, paper(0, "advices"), "1 payment advices", "1 lines have none")
+	says(t, paper(0, "advices"), "1 payment advice of", "1 line without one")
 	says(t, paper(0, "certificate"), "it is done")
 	d.exec(`UPDATE disbursement_lines x SET sealed = k.sealed FROM kept_lines k WHERE k.line_ref = x.line_ref`)
 	says(t, paper(0, "advices", "--line", "a"), "is the payment advice")
@@ -296,7 +296,7 @@ func TestResultsOfABatch(t *testing.T) {
 	export := func(format string) []byte {
 		t.Helper()
 		file := filepath.Join(folder, "results."+format)
-		says(t, d.run(0, "export", b.ID, "--format", format, "--out", file), "3 lines and 1 approvals")
+		says(t, d.run(0, "export", b.ID, "--format", format, "--out", file), "3 lines and 1 approval of")
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -85,7 +85,7 @@ func TestPullCommand(t *testing.T) {
 	d.exec(`DELETE FROM erp_settings`)
 	says(t, d.pull(1), "--mode: the agency has no ERP in this mode")
 	d.erp()
-	says(t, d.pull(1), "items: The ERP has no line under this reference of a batch.", "grants is refused: 1 faults; nothing was made")
+	says(t, d.pull(1), "items: The ERP has no line under this reference of a batch.", "grants is refused: 1 fault; nothing was made")
 	says(t, d.pull(1, "--lang", "fr"), "items\u00a0: L’ERP n’a aucune ligne sous cette référence de lot.")
 	says(t, d.pull(2, "--batch-ref", ""), "--batch-ref: give the reference of the batch in the ERP")
 	d.control(`{"disbursements": {"grants": [

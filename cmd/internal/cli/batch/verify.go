@@ -77,7 +77,7 @@ func proofOf(ctx context.Context, m *cli.Meta, b disbursements.Batch) (p disburs
 
 func showProof(page *render.Page, p disbursements.Proof) {
 	b := p.Batch
-	page.Say("%s: %s, revision %d, is %s. %d lines, %s; digest %s", b.ID, b.BatchRef, b.Revision, b.Status, p.Lines, render.Decimal(p.Sum, b.Currency), p.Digest)
+	page.Say("%s: %s, revision %d, is %s. %s, %s; digest %s", b.ID, b.BatchRef, b.Revision, b.Status, render.Counted(p.Lines, "line"), render.Decimal(p.Sum, b.Currency), p.Digest)
 	page.Say("disbursement.events, partition %d, offsets %d to %d", p.Partition, p.Offsets[0], p.Offsets[1])
 	page.Table("nobody has approved it", "LEVEL,PERSON,FOR,AT,PASSKEY,OFFSET", render.Mapped(p.Approvals, func(a disbursements.ProvenApproval) []any {
 		return []any{a.Level, a.Person, render.OrDash(a.For), render.Moment(a.At), hex.EncodeToString(a.Key[:]), a.Offset}
@@ -165,7 +165,7 @@ Only a person of the agency who prepares or approves batches may write it, and t
 				return err
 			}
 			return m.Show(render.Object{"file", out, "signature", out + signatureEnding, "format", format, "id", b.ID, "lines", proof.Lines, "approvals", len(proof.Approvals), "digest", b.Digest.String()}, func(p *render.Page) {
-				p.Say("%s has %d lines and %d approvals of %s. %s", out, proof.Lines, len(proof.Approvals), b.ID, namesIn(format))
+				p.Say("%s has %s and %s of %s. %s", out, render.Counted(proof.Lines, "line"), render.Counted(len(proof.Approvals), "approval"), b.ID, namesIn(format))
 				p.Say("Its signature is %s.", out+signatureEnding)
 			})
 		},

@@ -61,7 +61,7 @@ func check() cli.Command {
 				return err
 			}
 			if len(faults) > 0 {
-				return fmt.Errorf("%d faults in the settings of %s", len(faults), table[i].Name)
+				return fmt.Errorf("%s in the settings of %s", render.Counted(len(faults), "fault"), table[i].Name)
 			}
 			return nil
 		},

@@ -171,7 +171,7 @@ func sheetJSON(s *matcher.Sheet, caseID string) render.Object {
 
 // saySheet shows what a close says.
 func saySheet(p *render.Page, s *matcher.Sheet) {
-	p.Say("Account %s, %s to %s, %d statements", s.Account, s.From, s.To, len(s.Statements))
+	p.Say("Account %s, %s to %s, %s", s.Account, s.From, s.To, render.Counted(len(s.Statements), "statement"))
 	row := func(what string, of func(matcher.Roll) matcher.Count) []any {
 		a, b := of(s.Sources), of(s.Lines)
 		return []any{what, a.N, render.Decimal(a.Amount, s.Currency), b.N, render.Decimal(b.Amount, s.Currency)}

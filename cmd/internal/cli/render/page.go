@@ -7,6 +7,7 @@ import (
 	"io"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -96,6 +97,14 @@ func OrNull(n int) any {
 		return nil
 	}
 	return n
+}
+
+// Counted returns a number with its noun: "1 fault", "2 faults".
+func Counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
 }
 
 // Mapped applies f to each element. The result is never nil, so that its JSON is a list.
