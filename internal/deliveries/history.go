@@ -83,6 +83,12 @@ func (h *History) Suspended(ctx context.Context, kind Kind) (map[string]bool, er
 		`SELECT destination_id, true FROM delivery_destinations WHERE suspended_at IS NOT NULL AND kind = $1`, kind)
 }
 
+// Resumed returns when the destinations of a kind were last resumed; those that never were are missing.
+func (h *History) Resumed(ctx context.Context, kind Kind) (map[string]time.Time, error) {
+	return collectMap[string, time.Time](ctx, h.store.pool, "asking for resumed destinations",
+		`SELECT destination_id, resumed_at FROM delivery_destinations WHERE resumed_at IS NOT NULL AND kind = $1`, kind)
+}
+
 // Refusing returns the ids of the destinations of a kind that refuse our credentials.
 func (h *History) Refusing(ctx context.Context, kind Kind) (map[string]bool, error) {
 	return collectMap[string, bool](ctx, h.store.pool, "asking for destinations that refuse our credentials",

@@ -62,6 +62,8 @@ type History interface {
 	Settled(ctx context.Context, refs []deliveries.Ref) (map[string]bool, error)
 	// Suspended returns the ids of the suspended destinations of the kind.
 	Suspended(ctx context.Context, kind deliveries.Kind) (map[string]bool, error)
+	// Resumed returns when destinations of the kind were last resumed.
+	Resumed(ctx context.Context, kind deliveries.Kind) (map[string]time.Time, error)
 	// Refusing returns the ids of the destinations of the kind that refuse our credentials.
 	Refusing(ctx context.Context, kind deliveries.Kind) (map[string]bool, error)
 	// Superseded reports whether the final event of a session was accepted. An error means
@@ -104,6 +106,8 @@ type Worker struct {
 	slow      lane
 	suspended map[string]bool
 	refusing  map[string]bool // as Postgres knows it
+	// resumed is when destinations were last resumed; nil before the first look.
+	resumed map[string]time.Time
 	// final has the sessions whose final event was accepted here, with the time. Postgres
 	// may not know of it yet.
 	final    map[string]time.Time
@@ -620,11 +624,15 @@ func (w *Worker) readHolds(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	resumed, err := w.cfg.History.Resumed(ctx, w.cfg.Kind.Kind)
+	if err != nil {
+		return err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for id := range w.suspended {
-		if m := w.mailboxes[id]; m != nil && !held[id] {
-			m.breaker, m.gone = breaker{}, time.Time{} // an operator has resumed it: call it at once
+	for id, m := range w.mailboxes {
+		if w.suspended[id] && !held[id] || w.resumed != nil && resumed[id].After(w.resumed[id]) {
+			m.breaker, m.gone = breaker{}, time.Time{} // an operator has resumed it, suspended or on hold: call it at once
 		}
 	}
 	for id := range w.refusing {
@@ -632,7 +640,7 @@ func (w *Worker) readHolds(ctx context.Context) error {
 			m.breaker = breaker{} // it accepts again, elsewhere, or an operator has resumed it
 		}
 	}
-	w.suspended, w.refusing = held, refusing
+	w.suspended, w.refusing, w.resumed = held, refusing, resumed
 	for _, m := range w.mailboxes {
 		if !m.gone.IsZero() && time.Since(m.gone) > goneFor {
 			m.gone = time.Time{} // Postgres has the suspension now

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"sync"
 	"testing"
@@ -46,6 +47,7 @@ type bench struct {
 	begun     map[string][]time.Time // calls by destination
 	attempts  []record.Attempt
 	suspended map[string]bool
+	resumed   map[string]time.Time
 }
 
 func (b *bench) Destinations(*record.Notification) []string { return nil }
@@ -78,6 +80,12 @@ func (b *bench) Settled(context.Context, []deliveries.Ref) (map[string]bool, err
 
 func (*bench) Superseded(context.Context, deliveries.Registration, string) (bool, error) {
 	return false, nil
+}
+
+func (b *bench) Resumed(context.Context, deliveries.Kind) (map[string]time.Time, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return maps.Clone(b.resumed), nil
 }
 
 func (b *bench) Refusing(context.Context, deliveries.Kind) (map[string]bool, error) { return nil, nil }
@@ -303,6 +311,39 @@ func TestBreakerHoldsTheDestination(t *testing.T) {
 			t.Errorf("%d calls at once after a success, the cap is 8", n-2)
 		}
 		time.Sleep(time.Second)
+	})
+}
+
+// An operator resumes a destination that is on hold and not suspended: it is called at once. An older resumption opens nothing.
+func TestResumptionEndsAHold(t *testing.T) {
+	t.Parallel()
+	bubble(t, map[string]deliveries.Destination{"own": {MaxInFlight: 8}}, func(t *testing.T, b *bench) {
+		resume := func() {
+			b.mu.Lock()
+			b.resumed = map[string]time.Time{"own": time.Now()}
+			b.mu.Unlock()
+		}
+		resume()
+		time.Sleep(holdsEvery)
+		b.answer = func(context.Context, *record.Delivery) call.Result {
+			return call.Result{Status: http.StatusInternalServerError}
+		}
+		b.give("own", 40)
+		tried := len(b.called("own"))
+		time.Sleep(2 * holdsEvery)
+		synctest.Wait()
+		b.answer = func(context.Context, *record.Delivery) call.Result { return call.Result{Status: http.StatusOK} }
+		b.give("own", 1)
+		if tried >= 40 || len(b.called("own")) != tried {
+			t.Errorf("%d calls, then %d: the breaker did not open, or has closed by itself", tried, len(b.called("own")))
+		}
+		resume()
+		time.Sleep(holdsEvery)
+		synctest.Wait()
+		b.give("own", 40)
+		if n := len(b.outcomes("own", deliveries.OutcomeDelivered, "")); n != 40 {
+			t.Errorf("%d of 40 delivered after the resumption", n)
+		}
 	})
 }
 
