@@ -47,13 +47,13 @@ const (
 	EventCaseRejected           EventType = "case.rejected"
 	EventCaseLapsed             EventType = "case.lapsed" // a proposal lapsed before anybody approved it
 	// EventCaseRefused is an approved proposal that was not carried out, with the code of the refusal. The case stays open.
-	EventCaseRefused EventType = "case.refused"
-	EventCaseResolved           EventType = "case.resolved"
-	EventConfirmationAwaited    EventType = "confirmation.awaited" // a first call to the ERP failed, and none was expected
-	EventConfirmationAccepted   EventType = "confirmation.accepted"
-	EventConfirmationRefused    EventType = "confirmation.refused"
-	EventConfirmationRetried    EventType = "confirmation.retried"  // staff make the ERP be told once more
-	EventConfirmationRecorded   EventType = "confirmation.recorded" // staff say that the ERP has the payment
+	EventCaseRefused          EventType = "case.refused"
+	EventCaseResolved         EventType = "case.resolved"
+	EventConfirmationAwaited  EventType = "confirmation.awaited" // a first call to the ERP failed, and none was expected
+	EventConfirmationAccepted EventType = "confirmation.accepted"
+	EventConfirmationRefused  EventType = "confirmation.refused"
+	EventConfirmationRetried  EventType = "confirmation.retried"  // staff make the ERP be told once more
+	EventConfirmationRecorded EventType = "confirmation.recorded" // staff say that the ERP has the payment
 )
 
 // EventTypes has all event types.

@@ -49,19 +49,22 @@ type Report struct {
 	Short string
 	// SQL has the parameters month (a Date), agency (a slug; empty for all) and livemode.
 	SQL string
+	// Apart is the column whose values have totals of their own; empty for none. The money of an operator's account comes again on
+	// the bank account to which it settles.
+	Apart string
 }
 
 // All returns all reports.
 func All() []Report {
 	return []Report{
-		{"takings", "what the accounts took, by service", takings},
-		{"fees", "the fees that citizens paid, by channel", fees},
-		{"channels", "where the money is, by merchant account or counter", channels},
-		{"undelivered", "webhooks and ERP confirmations that are not accepted until now", undelivered},
-		{"open-cases", "operator cases that were open at the end of the month", openCases},
-		{"reconciliation", "accounts by day: expected, found, matched and open, and money of no account", reconciled},
-		{"breaks", "breaks and proposals that were open at the end of the month, with their age", breaks},
-		{"operator-fees", "what operators kept, by account", operatorFees},
+		{"takings", "what the accounts took, by service", takings, ""},
+		{"fees", "the fees that citizens paid, by channel", fees, ""},
+		{"channels", "where the money is, by merchant account or counter", channels, ""},
+		{"undelivered", "webhooks and ERP confirmations that are not accepted until now", undelivered, ""},
+		{"open-cases", "operator cases that were open at the end of the month", openCases, ""},
+		{"reconciliation", "accounts by day: expected, found, matched and open, and money of no account", reconciled, "account"},
+		{"breaks", "breaks and proposals that were open at the end of the month, with their age", breaks, ""},
+		{"operator-fees", "what operators kept, by account", operatorFees, ""},
 	}
 }
 
@@ -89,6 +92,8 @@ type Table struct {
 	Columns []Column
 	// Rows have a value for each column: a string, or an int64.
 	Rows [][]any
+	// Apart is Report.Apart.
+	Apart string
 }
 
 // Column describes a column of a Table.
@@ -135,7 +140,7 @@ func (r Report) Run(ctx context.Context, conn clickhouse.Conn, p Params) (Table,
 		return Table{}, fmt.Errorf("asking ClickHouse for %s: %w", r.Name, err)
 	}
 	defer func() { _ = rows.Close() }()
-	t := Table{Name: r.Name, Rows: [][]any{}}
+	t := Table{Name: r.Name, Rows: [][]any{}, Apart: r.Apart}
 	types := rows.ColumnTypes()
 	row := make([]any, len(types))
 	for i, column := range types {

@@ -77,15 +77,15 @@ func (s Stamp) line() string {
 	return strings.Join(parts, "; ")
 }
 
-// Total is the sum of the amounts in one currency.
+// Total is the sum of the amounts in one currency, and of one value of Table.Apart.
 type Total struct {
-	Currency string
+	Currency, Of string
 	// Amounts are in minor units, by the name of the column.
 	Amounts map[string]int64
 }
 
-// Totals returns the sums of the columns with amounts, by currency in the order in which they occur. Counts are not
-// added up: a payment may be in several rows.
+// Totals returns the sums of the columns with amounts, by currency and by the value of Apart, in the order in which they occur.
+// Counts are not added up: a payment may be in several rows.
 func (t Table) Totals() []Total {
 	var out []Total
 	at := map[string]int{}
@@ -94,10 +94,11 @@ func (t Table) Totals() []Total {
 		if code == "" {
 			continue
 		}
-		i, known := at[code]
+		of := t.apart(row)
+		i, known := at[code+" "+of]
 		if !known {
-			i, at[code] = len(out), len(out)
-			out = append(out, Total{code, map[string]int64{}})
+			i, at[code+" "+of] = len(out), len(out)
+			out = append(out, Total{code, of, map[string]int64{}})
 		}
 		for n, c := range t.Columns {
 			if value, ok := row[n].(int64); ok && c.Money() {
@@ -106,6 +107,16 @@ func (t Table) Totals() []Total {
 		}
 	}
 	return out
+}
+
+// apart returns the value of Apart of a row.
+func (t Table) apart(row []any) string {
+	for i, c := range t.Columns {
+		if of, ok := row[i].(string); ok && c.Name == t.Apart {
+			return of
+		}
+	}
+	return ""
 }
 
 // code returns the currency of a row as it stands there.
@@ -127,6 +138,8 @@ func (t Table) TotalRow(sum Total) []any {
 			row[i] = sum.Amounts[c.Name]
 		case c.Name == "currency":
 			row[i] = sum.Currency
+		case c.Name == t.Apart:
+			row[i] = sum.Of
 		case i == 0:
 			row[i] = "Total"
 		default:

@@ -18,7 +18,7 @@ import (
 func (t Table) CSV(out io.Writer) error {
 	comments := []string{t.Stamp.line()}
 	for _, sum := range t.Totals() {
-		text := "total " + oneLine(sum.Currency)
+		text := strings.TrimSpace("total " + oneLine(sum.Currency) + " " + oneLine(sum.Of))
 		for _, c := range t.Columns {
 			if c.Money() {
 				text += fmt.Sprintf("; %s: %d", c.Name, sum.Amounts[c.Name])

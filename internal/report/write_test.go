@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"io"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +73,26 @@ func TestCSV(t *testing.T) {
 		if lines[1][0] != want {
 			t.Errorf("%q is written as %q, want %q", text, lines[1][0], want)
 		}
+	}
+}
+
+// The money of an operator's account comes again on the bank account to which it settles: each account has a total of its own.
+func TestTotalsApart(t *testing.T) {
+	t.Parallel()
+	table := report.Table{
+		Columns: []report.Column{{Name: "day"}, {Name: "account"}, {Name: "currency"}, {Name: "found_minor", Number: true}}, Apart: "account",
+		Rows: [][]any{{"2026-11-01", "mtn", "XAF", int64(5000)}, {"2026-11-01", "bank", "XAF", int64(5000)}, {"2026-11-02", "mtn", "XAF", int64(75)}},
+	}
+	var rows [][]any
+	for _, sum := range table.Totals() {
+		rows = append(rows, table.TotalRow(sum))
+	}
+	if want := [][]any{{"Total", "mtn", "XAF", int64(5075)}, {"Total", "bank", "XAF", int64(5000)}}; !reflect.DeepEqual(rows, want) {
+		t.Errorf("%v", rows)
+	}
+	var b bytes.Buffer
+	if err := table.CSV(&b); err != nil || !strings.Contains(b.String(), "# total XAF mtn; found_minor: 5075\n# total XAF bank; found_minor: 5000\n") {
+		t.Errorf("%v\n%s", err, &b)
 	}
 }
 

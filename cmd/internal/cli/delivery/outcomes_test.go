@@ -154,7 +154,7 @@ func (p *post) audited(action, subject string) (n int) {
 // answered writes the outcome of a call, as the worker of the kind does, and waits until the schedule has applied it.
 func (p *post) answered(d delivered, outcome deliveries.Outcome, status int, reason string) {
 	p.t.Helper()
-	a := &record.Attempt{Outcome: string(outcome), At: time.Now().UTC(), HTTPStatus: int32(status), Reason: reason} //nolint:gosec // a status
+	a := &record.Attempt{Outcome: string(outcome), At: time.Now().UTC(), HTTPStatus: int32(status), Reason: reason}
 	a.Delivery = record.Delivery{DeliveryID: d.id(), Kind: string(d.kind), DestinationID: d.destination, EventID: d.event, Event: "checkout.completed", ApplicationID: registries.AppA, TenantID: registries.AgencyA, SessionID: "chs_" + d.event, Attempt: 5, Body: []byte("body")}
 	if err := p.Pool.QueryRow(p.t.Context(), `SELECT occurred_at, round FROM deliveries WHERE delivery_id = $1`, d.id()).Scan(&a.Delivery.OccurredAt, &a.Delivery.Round); err != nil {
 		p.t.Fatal(err)

@@ -203,7 +203,7 @@ func (r *redelivery) brokenOff(m *cli.Meta, err error) error {
 	if done == 0 {
 		return err
 	}
-	return fmt.Errorf("%s; before that, %s became due", m.InWords(err), deliveriesText(done))
+	return fmt.Errorf("%w; before that, %s became due", m.InWords(err), deliveriesText(done))
 }
 
 // source is where the notifications of a kind are: in a topic of events, or, when it is empty, in its own.

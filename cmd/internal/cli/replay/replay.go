@@ -149,7 +149,7 @@ func (r *replayer) brokenOff(m *cli.Meta, err error, done []counted) error {
 	}
 	for _, c := range done {
 		if did := changes[c.name]; did != "" && c.n > 0 && !r.dryRun {
-			return fmt.Errorf("%s; before that, %d %s: give the command again for the others", m.InWords(err), c.n, did)
+			return fmt.Errorf("%w; before that, %d %s: give the command again for the others", m.InWords(err), c.n, did)
 		}
 	}
 	return err

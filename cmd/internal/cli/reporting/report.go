@@ -209,6 +209,9 @@ func tableJSON(t report.Table) render.Object {
 		}),
 		"totals", render.Mapped(t.Totals(), func(sum report.Total) render.Object {
 			o := render.Object{"currency", sum.Currency}
+			if t.Apart != "" {
+				o = append(o, t.Apart, sum.Of)
+			}
 			for _, c := range t.Columns {
 				if c.Money() {
 					o = append(o, c.Name, sum.Amounts[c.Name])
