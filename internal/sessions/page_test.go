@@ -165,9 +165,9 @@ func (w world) refusesCursors(t *testing.T, q readmodel.PageQuery, cursor string
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	q.Size = 101
+	q.Size = sessions.SizeAtMost + 1
 	if _, err := w.reader.Page(t.Context(), q); err == nil {
-		t.Error("a page of 101 sessions")
+		t.Error("a page of too many sessions")
 	}
 }
 
