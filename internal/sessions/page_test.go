@@ -165,7 +165,7 @@ func (w world) refusesCursors(t *testing.T, q readmodel.PageQuery, cursor string
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	q.Size = sessions.SizeAtMost + 1
+	q.Size = readmodel.SizeAtMost + 1
 	if _, err := w.reader.Page(t.Context(), q); err == nil {
 		t.Error("a page of too many sessions")
 	}
