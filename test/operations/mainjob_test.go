@@ -249,7 +249,8 @@ func checkPages(t *testing.T, pages map[string]seen, language string, s harness.
 			}
 			continue
 		}
-		if page.Title != title || page.Lang != language {
+		answered := step == "waiting" && page.Title == titles["result"] // while the page was read
+		if page.Title != title && !answered || page.Lang != language {
 			t.Errorf("page %s is %q in %s, want %q in %s", step, page.Title, page.Lang, title, language)
 		}
 		if step == "phone" {
