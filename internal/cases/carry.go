@@ -77,14 +77,17 @@ func (s *Store) claim(ctx context.Context, which string, n int, again time.Durat
 
 // Answered records the answer to a proposal: that of the processor or of the matcher, or of the sink for
 // other cases without a session. In the audit table the service has refused it, not the person who
-// approved. A proposal that has ended already stays as it is.
+// approved. A proposal that has ended already stays as it is. A refusal is a step of its own, which ClaimNotes returns, unless the case
+// has ended: then its end says why.
 func (s *Store) Answered(ctx context.Context, a Approved, code checkout.Code, now time.Time) error {
 	state, refusal := ProposalCarriedOut, ""
 	if code != checkout.CodeOK {
 		state, refusal = ProposalRefused, string(code)
 	}
 	return s.tx(ctx, "recording the answer to a proposal", func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `UPDATE case_proposals SET state = $3, refusal = $4, finished_at = $5 WHERE case_id = $1 AND number = $2 AND state = 'approved'`,
+		tag, err := tx.Exec(ctx, `UPDATE case_proposals SET state = $3, refusal = $4, finished_at = $5,
+				noted = CASE WHEN $4 <> '' AND EXISTS (SELECT FROM cases WHERE id = $1 AND (resolution IS NOT NULL OR ended_at IS NOT NULL)) THEN 3 ELSE noted END
+			WHERE case_id = $1 AND number = $2 AND state = 'approved'`,
 			a.CaseID, a.Number, string(state), refusal, now)
 		if err != nil || tag.RowsAffected() == 0 {
 			return err

@@ -53,17 +53,16 @@ func (n Note) proposal() checkout.NoteProposal {
 // ClaimNotes returns the next step of up to n cases that have one and that nobody has tried
 // for the time again. The caller has that time to try them. The steps of a case come in
 // order: one of them only when all before it are noted. The opening of a case without a
-// session must be recorded. A refusal is a step while the case is open: otherwise its end says why.
+// session must be recorded.
 func (s *Store) ClaimNotes(ctx context.Context, n int, again time.Duration) ([]Note, error) {
 	rows, _ := s.pool.Query(ctx, `
 		UPDATE case_proposals p SET note_tried_at = now()
 		FROM (SELECT case_id, number FROM case_proposals d
-			WHERE (noted < 2 OR noted = 2 AND state = 'refused' AND NOT EXISTS (SELECT FROM cases c WHERE c.id = d.case_id AND (c.resolution IS NOT NULL OR c.ended_at IS NOT NULL)))
-				AND (noted = 0 OR decided_at IS NOT NULL OR state = 'lapsed')
+			WHERE (noted < 2 OR noted = 2 AND state = 'refused') AND (noted = 0 OR decided_at IS NOT NULL OR state = 'lapsed')
 				AND (note_tried_at IS NULL OR note_tried_at <= now() - $2::interval)
 				AND (session_id IS NOT NULL OR EXISTS (SELECT FROM cases c WHERE c.id = d.case_id AND c.recorded))
 				AND NOT EXISTS (SELECT FROM case_proposals e
-					WHERE e.case_id = d.case_id AND e.number < d.number AND (e.noted < 2 OR e.noted = 2 AND e.state = 'refused' AND NOT EXISTS (SELECT FROM cases c WHERE c.id = e.case_id AND (c.resolution IS NOT NULL OR c.ended_at IS NOT NULL))) AND (e.noted = 0 OR e.decided_at IS NOT NULL OR e.state = 'lapsed'))
+					WHERE e.case_id = d.case_id AND e.number < d.number AND (e.noted < 2 OR e.noted = 2 AND e.state = 'refused') AND (e.noted = 0 OR e.decided_at IS NOT NULL OR e.state = 'lapsed'))
 			ORDER BY proposed_at, case_id LIMIT $1 FOR UPDATE SKIP LOCKED) due
 		WHERE p.case_id = due.case_id AND p.number = due.number
 		RETURNING p.case_id, p.number, coalesce(p.session_id, ''),
