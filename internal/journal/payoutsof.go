@@ -32,7 +32,7 @@ func PayoutsOf(r *record.DisbursementEvent) ([]Expected, error) {
 			return []Expected{p.unproven().Withdraw(withdrawnDecided), p.proven()}
 		}
 	case disbursement.EventLineUnproven:
-		of = func(p payout) []Expected { return append(p.unshown(), p.unproven()) }
+		of = func(p payout) []Expected { return append(p.endedProofs(withdrawnStatement), p.unproven()) }
 	case disbursement.EventLineUnsent:
 		of = func(p payout) []Expected { return p.decided(p.refused(p.line.Attempt)) }
 	case disbursement.EventLinesCancel:
@@ -59,12 +59,12 @@ func PayoutsOf(r *record.DisbursementEvent) ([]Expected, error) {
 		case r.Detail[disbursement.DetailCase] == string(disbursement.CaseUndecided):
 			of = func(p payout) []Expected { return []Expected{p.undecided()} }
 		case r.Detail[disbursement.DetailProofs] != "":
-			of = payout.unshown
+			of = func(p payout) []Expected { return p.endedProofs(withdrawnStatement) }
 		default:
 			return nil, nil
 		}
 	case disbursement.EventLineSettled:
-		of = func(p payout) []Expected { return append(p.settled(), p.unshown()...) }
+		of = func(p payout) []Expected { return append(p.settled(), p.endedProofs(withdrawnDecided)...) }
 	default:
 		return nil, nil
 	}
@@ -148,21 +148,21 @@ func stamp(at time.Time) string { return strconv.FormatInt(at.UnixMilli(), 10) }
 func (p payout) proven() Expected {
 	for _, proof := range p.line.Proofs {
 		if proof.Attempt == p.line.Attempt {
-			return p.shown(proof)
+			return p.byStatements(proof)
 		}
 	}
 	return p.refused(p.line.Attempt)
 }
 
-func (p payout) shown(proof disbursement.Proof) Expected {
+func (p payout) byStatements(proof disbursement.Proof) Expected {
 	return p.entry(ExpectedRefused, ExpectedProven, proof.Attempt, proof.At, -p.line.Amount, stamp(proof.At))
 }
 
-// unshown returns the rows that withdraw the proofs that the event ends. Where the attempt is neither unproven now nor has paid, it is
+// endedProofs returns the rows that withdraw, for a reason, the proofs that the event ends. Where the attempt is neither unproven now nor has paid, it is
 // still one that its operator has refused.
-func (p payout) unshown() (out []Expected) {
+func (p payout) endedProofs(reason string) (out []Expected) {
 	for _, proof := range p.ended {
-		out = append(out, p.shown(proof).Withdraw(withdrawnStatement))
+		out = append(out, p.byStatements(proof).Withdraw(reason))
 		if proof.Attempt != p.line.PaidBy && !(p.line.Unproven && proof.Attempt == p.line.Attempt) {
 			out = append(out, p.refused(proof.Attempt))
 		}
