@@ -41,7 +41,7 @@ const (
 	EventLineRetried   EventType = "line.retried"
 	EventLineProven    EventType = "line.proven" // the refusal is proven
 	// EventLineUnproven and EventReturnWithdrawn tell that the statement was withdrawn that had proven the refusal, or told of the
-	// return: the refusal proves nothing again, and the line is paid again.
+	// return: the refusal proves nothing again, and the line counts as paid, as before.
 	EventLineUnproven    EventType = "line.unproven"
 	EventReturnWithdrawn EventType = "line.return_withdrawn"
 	EventLineCorrected   EventType = "line.corrected"
