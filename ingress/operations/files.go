@@ -58,11 +58,9 @@ func moment(at time.Time) string {
 // errNoFile says that a list is too long for a file, or reading it takes too long.
 var errNoFile = errors.New("the list is too long for a file")
 
-// exports make the routes of files below a root.
-func (o *Operations) exports(root string) func(path string, do func(*visit)) staff.Route {
-	return func(path string, do func(*visit)) staff.Route {
-		return staff.Route{Method: http.MethodGet, Path: "/" + root + path + "/file", May: identity.MayExport, Service: root == serviceRoot, Agency: root == agencyRoot, Do: o.with(do)}
-	}
+// file makes the route of the file of a list below a root.
+func (o *Operations) file(root, list string, do func(*visit)) staff.Route {
+	return staff.Route{Method: http.MethodGet, Path: "/" + root + list + "/file", May: identity.MayExport, Service: root == serviceRoot, Agency: root == agencyRoot, Do: o.with(do)}
 }
 
 // sendFile answers with a list as a file, after read has filled it. show answers with the page of the list and why there is no file.

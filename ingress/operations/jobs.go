@@ -32,7 +32,7 @@ func (o *Operations) jobRoutes(root string) []staff.Route {
 	see, act := o.routes(root)
 	out := []staff.Route{
 		see("deliveries", func(v *visit) { v.showDeliveries(http.StatusOK, "") }),
-		o.exports(root)("deliveries", (*visit).deliveriesFile),
+		o.file(root, "deliveries", (*visit).deliveriesFile),
 		see("jobs", (*visit).jobs),
 		see("jobs/{job}", (*visit).showJob),
 		act("jobs", identity.MayRetry, (*visit).prepareJob),

@@ -132,14 +132,13 @@ func (o *Operations) routes(root string) (see func(path string, do func(*visit))
 // records are the pages of payments and cases, which are the same for the service's people and for an agency's.
 func (o *Operations) records(root string) []staff.Route {
 	see, act := o.routes(root)
-	export := o.exports(root)
 	return []staff.Route{
 		see("search", (*visit).showSearch),
 		see("payments", func(v *visit) { v.showPayments(http.StatusOK, "") }),
-		export("payments", (*visit).paymentsFile),
+		o.file(root, "payments", (*visit).paymentsFile),
 		see("payments/{place}", (*visit).payment),
 		see("cases", func(v *visit) { v.showCases(http.StatusOK, "") }),
-		export("cases", (*visit).casesFile),
+		o.file(root, "cases", (*visit).casesFile),
 		see("cases/{case}", (*visit).showCase),
 		act("search", identity.MaySeePayments, (*visit).search),
 		act("payments/{place}/deliveries/{delivery}/retry", identity.MayRetry, (*visit).retryDelivery),

@@ -140,13 +140,10 @@ func (v *Visit) Record(action, subject, agencyID string, detail map[string]any) 
 	return err == nil
 }
 
-// notedWithin bounds the time in which a row of the audit table is written.
-const notedWithin = 5 * time.Second
-
 // Note adds a row about what the person has done to the audit table, also when the browser does not wait for the answer any
 // more: it is done. It answers nothing.
 func (v *Visit) Note(e operation.Entry) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.Context()), notedWithin)
+	ctx, cancel := operation.Done(v.Context())
 	defer cancel()
 	return v.site.cfg.Record(ctx, v.Acting.Actor, v.Now, e)
 }

@@ -57,6 +57,14 @@ type Execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
+// doneWithin bounds the time in which a row about what is done is written.
+const doneWithin = 5 * time.Second
+
+// Done returns a context for a row about what is done already: it is written also when the caller waits no longer, within five seconds.
+func Done(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), doneWithin)
+}
+
 // Record writes an entry to the audit table. Call it in the transaction of the change, so
 // that both commit or neither. at is the time of the service's clock in UTC. An actor
 // without a kind or a name is an error: the operation must not commit. The row is signed if the

@@ -494,12 +494,9 @@ func changing(ctx context.Context, m *cli.Meta, do func(person string) disbursem
 	})
 }
 
-// notedWithin bounds the time in which a row of the audit table is written.
-const notedWithin = 5 * time.Second
-
 // noted writes a row of the audit table, also after an interruption: the command is sent.
 func noted(ctx context.Context, m *cli.Meta, e operation.Entry) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), notedWithin)
+	ctx, cancel := operation.Done(ctx)
 	defer cancel()
 	return operation.Record(ctx, m.Pool, m.By, m.Now, e)
 }
