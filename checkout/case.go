@@ -130,9 +130,15 @@ func (c Case) blocks() bool {
 	case CaseLatePayment, CaseMismatch:
 		return c.Open()
 	case CaseOrphan:
-		return c.Open() && (c.By != "" || c.Proven || c.Surplus())
+		return c.Open() && (c.Cash() || c.Proven || c.Surplus())
 	}
 	return false
+}
+
+// Cash reports whether the case is about cash that a clerk took beside another payment. Cases of
+// earlier versions name no channel: the money of their orphans is cash if a clerk reported it.
+func (c Case) Cash() bool {
+	return c.Kind == CaseOrphan && (c.Channel.Origin() == OriginCounter || c.Channel == "" && c.By != "")
 }
 
 // Reported reports whether the case was opened by a report of money that no other event
@@ -170,7 +176,7 @@ func (s Session) findCase(match func(Case) bool) (Case, bool) {
 
 // CashOrphan returns the case of cash that was taken beside another payment.
 func (s Session) CashOrphan(collectionID string) (Case, bool) {
-	return s.findCase(func(c Case) bool { return c.Kind == CaseOrphan && c.By != "" && c.CollectionID == collectionID })
+	return s.findCase(func(c Case) bool { return c.Cash() && c.CollectionID == collectionID })
 }
 
 func (s Session) openCase(kind casework.Kind) (Case, bool) {
@@ -399,7 +405,7 @@ const undecidedAfter = 24 * time.Hour
 // undecidedCaseAt returns when an undecided collection becomes a case; zero for never.
 func (s Session) undecidedCaseAt() time.Time {
 	c := s.Collection
-	if !s.Ended() || c == nil || c.Status != CollectionUndecided || c.Mismatched || c.Channel == ChannelCash {
+	if !s.Ended() || c == nil || c.Status != CollectionUndecided || c.Mismatched || c.Origin() != OriginAsked {
 		return time.Time{}
 	}
 	if _, open := s.openCase(CaseUndecided); open {
@@ -699,7 +705,7 @@ func surplusOf(collectionID string) string { return collectionID + surplusSuffix
 
 // Surplus reports whether the case is what an operator has of a collection above its amount.
 func (c Case) Surplus() bool {
-	return c.Kind == CaseOrphan && c.By == "" && strings.HasSuffix(c.CollectionID, surplusSuffix)
+	return c.Kind == CaseOrphan && !c.Cash() && strings.HasSuffix(c.CollectionID, surplusSuffix)
 }
 
 // Honoured reports whether the surplus is what an honoured mismatch left. Its money is a part of
@@ -859,7 +865,7 @@ func (d *decider) supersede(s Session, collectionID string, kinds ...casework.Ki
 // late money without staff (docs/design/decisions.md § 14, "Late money on its own").
 func (d *decider) honourable(s Session, do Outcome) bool {
 	timedOut := s.Status == StatusExpired || s.Status == StatusFailed && s.FailureCode == s.Collection.timeout()
-	return do.HonourLate && timedOut && s.Collection.Channel != ChannelCash &&
+	return do.HonourLate && timedOut && s.Collection.Origin() != OriginCounter &&
 		d.inTime(s, do) && d.alone(s) && s.onlySum(s.Collection.ID) &&
 		!slices.ContainsFunc(s.Dues(), func(due Item) bool { _, paid := d.paidElsewhere(s, due); return paid })
 }

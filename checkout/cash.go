@@ -39,7 +39,7 @@ func (s Session) Cash() (out []CashMovement) {
 	base := CashMovement{
 		SessionID: s.ID, AgencyID: s.TenantID, Live: s.Live, PaymentRef: s.PaymentRef, NoticeRefs: s.NoticeRefs(), ServiceLabel: s.ServiceLabel,
 	}
-	if c := s.Collection; c != nil && c.Channel == ChannelCash && c.Status == CollectionApproved {
+	if c := s.Collection; c.Origin() == OriginCounter && c.Status == CollectionApproved {
 		base.CollectionID, base.Amount, base.Counter, base.Receipt = c.ID, c.Amount, c.Account, c.OperatorRef
 		out = append(out, base.taken(c.Clerk, c.DecidedAt))
 		if c.ReversedBy != "" {
@@ -47,7 +47,7 @@ func (s Session) Cash() (out []CashMovement) {
 		}
 	}
 	for _, c := range s.Cases {
-		if c.Kind != CaseOrphan || c.By == "" {
+		if !c.Cash() {
 			continue
 		}
 		base.CollectionID, base.Amount, base.Counter, base.Receipt = c.CollectionID, c.Amount, c.Account, c.OperatorRef

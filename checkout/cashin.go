@@ -285,7 +285,7 @@ func (d *decider) partnerPay(do PartnerPay) Answer {
 	}
 	offer, known := do.Session.Offer(do.Collect.OfferID)
 	switch {
-	case !known, offer.Channel == ChannelCash:
+	case !known, offer.Channel.Origin() != OriginAsked:
 		return Answer{Code: CodeOfferUnknown}
 	case do.Collect.Total != do.Session.Amount+offer.Fee:
 		return Answer{Code: CodeTotalChanged}

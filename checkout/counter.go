@@ -75,7 +75,7 @@ func (d *decider) release(do Release) Answer {
 	switch c := s.Collection; {
 	case c == nil:
 		return Answer{Code: CodeOK, Session: &s, Replayed: true}
-	case c.ID == do.CollectionID && c.Channel != ChannelCash:
+	case c.ID == do.CollectionID && c.Origin() != OriginCounter:
 		return Answer{Code: CodeNotTaken, Session: &s} // the citizen's own payment: no desk was ever told its id
 	case c.ID != do.CollectionID || !s.reserved():
 		return Answer{Code: CodeInFlight, Session: &s}
@@ -122,7 +122,7 @@ func (s Session) till(clerk string) TillKey { return TillKey{s.TenantID, s.Live,
 func alreadyTaken(s Session, o Order, do Take, known, fits bool) (answer Answer, done bool) {
 	mutable := s.Cashin != nil
 	switch c := s.Collection; {
-	case c != nil && c.ID == do.CollectionID && c.Channel != ChannelCash:
+	case c != nil && c.ID == do.CollectionID && c.Origin() != OriginCounter:
 		return Answer{Code: CodeNotTaken, Session: &s}, true // the citizen's own payment: no desk was ever told its id
 	case c != nil && c.ID == do.CollectionID && c.Status == CollectionApproved:
 		return Answer{Code: CodeOK, Session: &s, Replayed: true}, true
@@ -205,7 +205,7 @@ func (d *decider) reverse(do Reverse) Answer {
 		return d.reverseOrphan(s, do)
 	}
 	switch {
-	case c.Channel != ChannelCash || c.Status != CollectionApproved:
+	case c.Origin() != OriginCounter || c.Status != CollectionApproved:
 		return Answer{Code: CodeNotTaken, Session: &s}
 	case c.ReversedBy != "":
 		return Answer{Code: CodeOK, Session: &s, Replayed: true}

@@ -387,7 +387,7 @@ func (d *decider) collect(do Collect) Answer {
 	switch {
 	case code != CodeOK:
 		return Answer{Code: code, Session: &s}
-	case offer.Channel == ChannelCash:
+	case offer.Channel.Origin() != OriginAsked:
 		return Answer{Code: CodeOfferUnknown, Session: &s} // cash begins with a clerk's reservation
 	case do.Total != s.Amount+offer.Fee:
 		return Answer{Code: CodeTotalChanged, Session: &s}
@@ -450,7 +450,7 @@ func (d *decider) redirected(do Redirected) Answer {
 // enquireAgain.
 func (d *decider) ask(s Session) {
 	c := s.Collection
-	if c.Final() || c.Channel == ChannelCash || s.Ended() && c.Mismatched || d.cmd.At.Before(c.LastEnquiryAt.Add(enquireAgain)) {
+	if c.Final() || c.Origin() != OriginAsked || s.Ended() && c.Mismatched || d.cmd.At.Before(c.LastEnquiryAt.Add(enquireAgain)) {
 		return
 	}
 	d.enquiry(s)

@@ -540,7 +540,7 @@ func (d *decider) orphan(s Session, do Outcome) Answer {
 func (s Session) tells(collectionID string, do Outcome) bool {
 	return slices.ContainsFunc(s.Cases, func(c Case) bool {
 		return c.Kind == CaseOrphan && c.CollectionID == collectionID &&
-			(c.By != "" || do.unreadable() || !c.AmountUnknown && c.Amount == do.Amount && c.Currency == do.Currency)
+			(c.Cash() || do.unreadable() || !c.AmountUnknown && c.Amount == do.Amount && c.Currency == do.Currency)
 	})
 }
 

@@ -42,6 +42,26 @@ const (
 	ChannelCard        Channel = "CARD"
 )
 
+// Origin says how the money of a channel comes to the service.
+type Origin string
+
+// The origins.
+const (
+	// OriginAsked is money for which an operator was asked. The operator decides, and is asked again
+	// until it has.
+	OriginAsked Origin = "asked"
+	// OriginCounter is cash that a clerk takes. A clerk decides, within the clerk's limits.
+	OriginCounter Origin = "counter"
+)
+
+// Origin returns how the money of the channel comes.
+func (c Channel) Origin() Origin {
+	if c == ChannelCash {
+		return OriginCounter
+	}
+	return OriginAsked
+}
+
 // The offers a citizen can choose from (contract, "Identifiers").
 const (
 	OfferMomo       = "momo"
@@ -241,6 +261,14 @@ type Collection struct {
 	ReversedAt time.Time
 }
 
+// Origin returns how the money of the collection comes; empty for nil.
+func (c *Collection) Origin() Origin {
+	if c == nil {
+		return ""
+	}
+	return c.Channel.Origin()
+}
+
 // Final reports whether the collection has a final outcome.
 func (c *Collection) Final() bool {
 	return c == nil || c.Status == CollectionApproved || c.Status == CollectionRefused
@@ -313,7 +341,7 @@ func (s Session) UndecidedSince() time.Time {
 // reserved reports whether a clerk has reserved the session to take cash. The session may
 // have ended since. The reservation ends with its window, without any operator.
 func (s Session) reserved() bool {
-	return s.Collection != nil && s.Collection.Channel == ChannelCash && !s.Collection.Final()
+	return s.Collection.Origin() == OriginCounter && !s.Collection.Final()
 }
 
 // reservationGrace is how long after its window a clerk's reservation lasts. A clerk who

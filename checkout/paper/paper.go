@@ -29,7 +29,7 @@ func Payment(lang money.Language, s checkout.Session, transactionID string, p do
 	p.SubjectRef, p.Partial = due.SubjectRef, due.Partial()
 	status := due.Confirmation.Status
 	p.Unrecorded = status == checkout.ConfirmationAwaited || status == checkout.ConfirmationRefused
-	if s.Collection.Channel == checkout.ChannelCash {
+	if s.Collection.Origin() == checkout.OriginCounter {
 		p.Counter, p.Clerk = s.Collection.Account, s.Collection.Clerk
 	}
 	return p

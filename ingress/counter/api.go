@@ -254,7 +254,7 @@ func payment(d *desk, r *http.Request, _ []byte) (int, any, bool, error) {
 	}
 	if c := s.Collection; c != nil {
 		out.Channel = text(string(c.Channel))
-		if c.Channel == checkout.ChannelCash {
+		if c.Origin() == checkout.OriginCounter {
 			out.Cash = toCash(c)
 		}
 	}

@@ -258,11 +258,11 @@ func (d *desk) reverse(ctx context.Context, ref, collectionID, reason string) (c
 // isTaken reports whether the cash with this id is on record as the session's payment.
 func isTaken(s checkout.Session, collectionID string) bool {
 	c := s.Collection
-	return c != nil && c.ID == collectionID && c.Channel == checkout.ChannelCash && c.Status == checkout.CollectionApproved
+	return c.Origin() == checkout.OriginCounter && c.ID == collectionID && c.Status == checkout.CollectionApproved
 }
 
 // held reports whether a clerk holds the session at this time.
 func held(s checkout.Session, now time.Time) bool {
 	c := s.Collection
-	return c != nil && c.Channel == checkout.ChannelCash && !c.Final() && now.Before(c.WindowEndsAt)
+	return c.Origin() == checkout.OriginCounter && !c.Final() && now.Before(c.WindowEndsAt)
 }

@@ -127,7 +127,7 @@ func (v visit) stands(s checkout.Session) string {
 		return v.w.Elsewhere
 	case held(s, v.c.now()):
 		return v.heldBy(s)
-	case s.Collection != nil && s.Collection.Channel != checkout.ChannelCash:
+	case s.Collection != nil && s.Collection.Origin() != checkout.OriginCounter:
 		return v.w.InFlight
 	}
 	return v.w.Free

@@ -165,7 +165,7 @@ func expectCase(e checkout.Event, c checkout.Case, kind ExpectedKind, state Expe
 // A mismatch is an entry already, and cash is decided by a clerk alone.
 func undecided(e checkout.Event) []Expected {
 	c := e.Session.Collection
-	if c == nil || c.Status != checkout.CollectionUndecided || c.Mismatched || c.Channel == checkout.ChannelCash {
+	if c == nil || c.Status != checkout.CollectionUndecided || c.Mismatched || c.Origin() != checkout.OriginAsked {
 		return nil
 	}
 	return []Expected{expectUndecided(e)}
@@ -177,7 +177,7 @@ func undecided(e checkout.Event) []Expected {
 // nothing.
 func decided(e checkout.Event) []Expected {
 	c := e.Session.Collection
-	if c == nil || !e.Session.Ended() || c.Channel == checkout.ChannelCash || c.Mismatched != (e.Type == checkout.EventCollectionMismatched) {
+	if c == nil || !e.Session.Ended() || c.Origin() != checkout.OriginAsked || c.Mismatched != (e.Type == checkout.EventCollectionMismatched) {
 		return nil
 	}
 	return []Expected{expectUndecided(e).Withdraw(withdrawnDecided)}

@@ -156,7 +156,7 @@ func reportedBy(e checkout.Event, c checkout.Case) (channel, offer string) {
 		return string(c.Channel), c.OfferID
 	case c.Kind == checkout.CaseMismatch && own != nil:
 		return string(own.Channel), own.OfferID
-	case c.By != "":
+	case c.Cash():
 		return string(checkout.ChannelCash), checkout.OfferCashAgency
 	}
 	return "", ""

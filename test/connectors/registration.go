@@ -98,7 +98,7 @@ func Check(t *testing.T, table connector.Table) {
 		c, connected := byOffer[offer]
 		_, reaches := c.(connector.PayerReader)
 		switch {
-		case !offered || channel == checkout.ChannelCash:
+		case !offered || channel.Origin() != checkout.OriginAsked:
 			t.Errorf("offer %q is no operator's", offer)
 		case !connected || c.Operator() != operator:
 			t.Errorf("offer %s names %s, which takes no money", offer, operator)

@@ -342,7 +342,7 @@ func (v view) verdict(p support.Payment) string {
 		}
 		return fmt.Sprintf("the session is %s since %s, but the operator of %s has not decided; it was asked last at %s%s", s.Status, render.Moment(s.EndedAt), c.OfferID, render.MomentOr(c.LastEnquiryAt, render.Moment(c.RequestedAt)), again)
 	case support.VerdictInProgress:
-		if c.Channel == checkout.ChannelCash {
+		if c.Origin() == checkout.OriginCounter {
 			return fmt.Sprintf("not paid yet: clerk %s has reserved it until %s", c.Clerk, render.Moment(c.WindowEndsAt))
 		}
 		return fmt.Sprintf("not decided yet: %s was asked for %s at %s, and the payer has until %s", c.OfferID, render.Decimal(c.Amount, c.Currency), render.Moment(c.RequestedAt), render.Moment(c.WindowEndsAt))
