@@ -58,6 +58,8 @@ type Stack struct {
 	ClickHouse string // host:port
 	Simulator  string // URL
 	Ingress    []string
+	Offices    []string // host:port of the pages of staff
+	StaffURL   string   // at which people reach them
 	Program    *program.Program
 	Fleet      []*program.Process // all but the simulators
 	Apps       []Application
@@ -99,8 +101,8 @@ type Shape struct {
 	Registry func(*Stack) string
 	// Numbers of instances. Sinks is the number of instances of each sink.
 	Ingresses, Processors, Sinks int
-	// Batches is the number of processors of disbursement batches.
-	Batches int
+	// Batches is the number of processors of disbursement batches, Offices that of the pages of staff.
+	Batches, Offices int
 	// Only are the names of the sinks that run; all when empty.
 	Only []string
 	// Kafka replaces the stack's own broker. Each role is the user quittance-ROLE of it.
@@ -375,6 +377,13 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 	for n := range of.Batches {
 		instance := strconv.Itoa(n)
 		add("disbursement-"+instance, "disbursement", "processor", "disbursement", "--instance", instance, "--store", filepath.Join(s.Dir, "store-disbursement-"+instance))
+	}
+	for n, port := range Ports(t, of.Offices) {
+		if n == 0 {
+			s.StaffURL = fmt.Sprintf("http://localhost:%d", port) // browsers allow passkeys for names only
+		}
+		s.Offices = append(s.Offices, program.Local(port))
+		add(fmt.Sprintf("office-%d", n), "office", "office", "--listen", s.Offices[n], "--staff-url", s.StaffURL)
 	}
 	for n := range of.Sinks {
 		instance := strconv.Itoa(n)
