@@ -94,6 +94,8 @@ type World struct {
 	// Files makes batches of files, which are paid from the account mtn in XAF. Its Partition is zero until it is set.
 	Files *disbursements.Importer
 	Codec *schemas.Codec
+	// Kafka has the topics of the world, which are empty.
+	Kafka kafka.Config
 	// Lag and Models are what the page of health says of Kafka; nothing at first.
 	Lag    func(context.Context) ([]oversight.Lag, error)
 	Models []oversight.Model
@@ -140,7 +142,7 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 	if w.Lines, err = personal.New(personal.Config{Pool: pool, Keys: keys, Now: w.Now}); err != nil {
 		t.Fatal(err)
 	}
-	w.Codec, w.Batches, w.Opener = codec, disbursements.NewStore(pool, codec), w.Lines
+	w.Codec, w.Kafka, w.Batches, w.Opener = codec, cfg, disbursements.NewStore(pool, codec), w.Lines
 	if w.Files, err = w.files(pool, keys); err != nil {
 		t.Fatal(err)
 	}
