@@ -205,13 +205,15 @@ packages = $$(go list ./... | awk -v suites="$(SUITES)" -v all=$(1) '\
 
 # The crash test starts servers of its own, because it kills them.
 .PHONY: test/crash
-test/crash: deps/test ## kill processes under load for a minute and while 50,000 people are paid, then count what is lost and doubled
+test/crash: deps/test ## kill processes under load for a minute, while 50,000 people are paid and while staff work, then count what is lost and doubled
 	@rm -f $(DEPS)/crash-report.txt
 	@QUITTANCE_CRASH=full QUITTANCE_CRASH_REPORT=$(CURDIR)/$(DEPS)/crash-report.txt \
 		go test -count=1 -v -timeout 20m -run '^TestCrash$$' ./test/crash; first=$$?; \
 	QUITTANCE_CRASH=full QUITTANCE_CRASH_REPORT=$(CURDIR)/$(DEPS)/crash-report.txt \
 		go test -count=1 -v -timeout 60m -run '^TestCrashOfBatches$$' ./test/crash; second=$$?; \
-	cat $(DEPS)/crash-report.txt 2>/dev/null; exit $$((first | second))
+	QUITTANCE_CRASH=full QUITTANCE_CRASH_REPORT=$(CURDIR)/$(DEPS)/crash-report.txt \
+		go test -count=1 -v -timeout 30m -run '^TestCrashOfOffice$$' ./test/crash; third=$$?; \
+	cat $(DEPS)/crash-report.txt 2>/dev/null; exit $$((first | second | third))
 
 # The test of messages starts servers of its own, because it stops them.
 .PHONY: test/messages
@@ -293,6 +295,11 @@ bench/letters: deps $(DEPS)/.kafka ## pay 50 times a second for two minutes, and
 bench/match: deps $(DEPS)/.kafka ## match a day of a million lines, and a day after a short and a long history
 	@$(GOBUILD) -o $(BIN)/quittance-dev ./cmd/quittance-dev
 	@exec $(BIN)/quittance-dev bench match
+
+.PHONY: bench/office
+bench/office: deps $(DEPS)/.kafka ## let 50 people look at pages of staff with 10^6 sessions, and measure what integrators notice
+	@$(GOBUILD) -o $(BIN)/quittance-dev ./cmd/quittance-dev
+	@exec $(BIN)/quittance-dev bench office
 
 .PHONY: bench/disburse
 bench/disburse: deps $(DEPS)/.kafka ## pay 100,000 people, and measure imports, payments, memory and what others notice

@@ -13,6 +13,7 @@ import (
 	"quittance/dev/bench/letters"
 	"quittance/dev/bench/live"
 	"quittance/dev/bench/matching"
+	"quittance/dev/bench/office"
 	"quittance/dev/bench/reports"
 	"quittance/dev/bench/salaries"
 )
@@ -24,7 +25,7 @@ func benchmark() cli.Command {
 	cmd.Commands = []cli.Command{
 		benchCreate("create", "Measure creations per second, beside the raw echo of the same broker",
 			"bench create", "bench create --broker 127.0.0.1:9092 --seconds 2 --rounds 1"),
-		benchQuota(), benchDelivery(), benchLive(), benchLetters(), benchReports(), benchMatch(), benchDisburse(),
+		benchQuota(), benchDelivery(), benchLive(), benchLetters(), benchReports(), benchMatch(), benchDisburse(), benchOffice(),
 	}
 	return cmd
 }
@@ -129,6 +130,19 @@ func benchDisburse() cli.Command {
 		}, func(ctx context.Context, m *cli.Meta) error {
 			b.Log = m.Log
 			return salaries.Run(ctx, b, m.Out)
+		})
+}
+
+func benchOffice() cli.Command {
+	b := office.Config{}
+	return benchCommand("office", "Measure the pages of staff with many sessions, and what integrators notice while people look at them",
+		[]string{"bench office", "bench office --rows 10000000"}, &b.Broker, func(f *pflag.FlagSet) {
+			countVar(f, &b.Rows, "rows", 1_000_000, "sessions in Postgres; 10^7 need 40 GB of disk and half an hour")
+			countVar(f, &b.Viewers, "viewers", 50, "people who look at pages at the same time")
+			countVar(f, &b.Seconds, "seconds", 60, "how long they look, and how long creations are measured before")
+		}, func(ctx context.Context, m *cli.Meta) error {
+			b.Log = m.Log
+			return office.Run(ctx, b, m.Out)
 		})
 }
 

@@ -30,12 +30,12 @@ func Registry(n int) (file []byte, keys []string) {
     fees:
       - {channel: MOBILE_MONEY, currency: XAF, ratio: "0.015", fixed: 0, minimum: 0, maximum: 5000}
     applications:
-      - id: 018f0000-0000-7000-8003-%012d
+      - id: %s
         name: Benchmark %d
         offers: [momo, momo_b, card, cash_agency]
         creations_per_minute: %d
         keys: [{secret: %s}]
-`, AgencyID(i), AgencySlug(i), i, i, ServiceCode, i, i, maxCreations, key)
+`, AgencyID(i), AgencySlug(i), i, i, ServiceCode, ApplicationID(i), i, maxCreations, key)
 	}
 	return []byte(b.String()), keys
 }
@@ -45,3 +45,6 @@ func AgencyID(n int) string { return fmt.Sprintf("018f0000-0000-7000-8001-%012d"
 
 // AgencySlug is the slug of an agency of Registry.
 func AgencySlug(n int) string { return "bench" + strconv.Itoa(n) }
+
+// ApplicationID is the id of the application of an agency of Registry.
+func ApplicationID(n int) string { return fmt.Sprintf("018f0000-0000-7000-8003-%012d", n) }

@@ -38,12 +38,22 @@
 // lost counts lines of which the service says another thing than the ledgers, stuck those that nobody decides, and cases
 // those about which people are asked: they are those whose payees leave a doubt.
 //
+// TestCrashOfOffice has two people work on the pages of staff, over HTTP and with passkeys: they decide about cash that was
+// taken twice, and have webhooks sent again in bulk. Meanwhile the test kills the pages, the sinks that carry out what they
+// decide, the processor, the broker and PostgreSQL. What a page has said must be true. The last line of the report is
+//
+//	decisions=N rows=N lost=0 twice=0 audit=complete
+//
+// decisions counts signed steps, rows those of jobs. lost counts steps that a page has said were taken and that the audit table
+// lacks, cases that are still open and rows without an end; twice counts steps, resolutions in Kafka and rows that were done
+// more than once. audit is complete when the audit table and its topic are equal and each decision is proven.
+//
 // The normal suite runs a short version; -short leaves it out. The environment changes the
 // run:
 //
 //	QUITTANCE_CRASH=full       a minute of load at 200 sessions a second, or at the
 //	                           highest steady rate of the machine, at least 50
-//	                           and 50,000 lines of 16 agencies
+//	                           and 50,000 lines of 16 agencies, and 1,200 cases
 //	QUITTANCE_CRASH_LINES=N    lines of batches
 //	QUITTANCE_CRASH_MUTANT=M   build the program of the batches with a patch of test/mutants
 //	QUITTANCE_CRASH_RATE=N     sessions a second, without a search for the steady rate

@@ -200,7 +200,7 @@ func (o *officeRun) fill(ctx context.Context, t *testing.T) {
 // meet has both people sign in. They are made then, some days ago, which a comparison of the audit table finds strange.
 func (o *officeRun) meet(ctx context.Context) {
 	for _, person := range leads {
-		o.browser(person).signIn(ctx)
+		o.browser(person).page(ctx, "/work")
 	}
 	_ = o.stack.Program.Run(ctx, "audit", "verify") // it waits until the topic has the rows
 	o.begun = time.Now().UTC().Add(time.Second)
@@ -309,7 +309,7 @@ func (o *officeRun) propose(ctx context.Context) {
 	b := o.browser(leads[0])
 	for _, id := range o.cases {
 		fields := url.Values{"number": {"1"}, "resolution": {"refund"}, "reference": {"evidence of " + id}, "reason": {"crash test"}}
-		if b.press(ctx, "/ops/cases/"+id+"/propose/begin", "/ops/cases/"+id+"/propose", fields, true) {
+		if b.press(ctx, "/ops/cases/"+id+"/propose/begin", fields, "/ops/cases/"+id+"/propose", fields) {
 			o.says(o.proposed, id)
 		}
 		o.approveNext <- id
@@ -322,7 +322,7 @@ func (o *officeRun) approve(ctx context.Context) {
 	b := o.browser(leads[1])
 	for id := range o.approveNext {
 		for ctx.Err() == nil {
-			page, ok := b.get(ctx, "/ops/cases/"+id)
+			page, ok := b.page(ctx, "/ops/cases/"+id)
 			if !ok {
 				return
 			}
@@ -330,7 +330,7 @@ func (o *officeRun) approve(ctx context.Context) {
 			if fields.Get("shown") == "" {
 				break // it was approved, and the answer was lost
 			}
-			if b.press(ctx, "/ops/cases/"+id+"/approve/begin", "/ops/cases/"+id+"/approve/"+fields.Get("number"), fields, false) {
+			if b.press(ctx, "/ops/cases/"+id+"/approve/begin", fields, "/ops/cases/"+id+"/approve/"+fields.Get("number"), nil) {
 				o.says(o.approved, id)
 				break
 			}
@@ -358,9 +358,8 @@ func (o *officeRun) sendAgain(ctx context.Context) {
 		default:
 		}
 		form := url.Values{"id": {uuid.NewString()}, "kind": {"webhook"}, "state": {"waiting"}}
-		status, _, location := first.send(ctx, "/ops/jobs", "application/x-www-form-urlencoded", form.Encode())
-		path, _, _ := strings.Cut(location, "?")
-		if status != http.StatusSeeOther || !strings.HasPrefix(path, "/ops/jobs/") {
+		path, _, _ := strings.Cut(first.post(ctx, "/ops/jobs", form).Header.Get("Location"), "?")
+		if !strings.HasPrefix(path, "/ops/jobs/") {
 			measure.Pause(ctx, 200*time.Millisecond) // nothing waits
 			continue
 		}
@@ -377,11 +376,11 @@ func (o *officeRun) start(ctx context.Context, first, second *desk, path string)
 	count := url.Values{"count": {strconv.Itoa(total)}}
 	switch {
 	case total > jobs.AloneAtMost:
-		if !first.press(ctx, path+"/sign/begin", path+"/sign", count, true) || !second.press(ctx, path+"/approve/begin", path+"/approve", nil, true) {
+		if !first.press(ctx, path+"/sign/begin", count, path+"/sign", count) || !second.press(ctx, path+"/approve/begin", nil, path+"/approve", url.Values{}) {
 			return
 		}
 	default:
-		if status, _, _ := first.send(ctx, path+"/start", "application/x-www-form-urlencoded", count.Encode()); status != http.StatusSeeOther {
+		if first.post(ctx, path+"/start", count).Status != http.StatusSeeOther {
 			return // one of the same conditions is running
 		}
 	}
@@ -409,125 +408,53 @@ func (o *officeRun) surprise(format string, args ...any) {
 
 // desk is a browser in which a person works. It asks again until it is answered, at any of the processes.
 type desk struct {
-	of      *officeRun
-	person  string
-	cookies map[string]string
+	*demo.Browser
+	of *officeRun
 }
 
 func (o *officeRun) browser(person string) *desk {
-	return &desk{of: o, person: person, cookies: map[string]string{}}
+	return &desk{demo.NewBrowser(o.people, person, o.client), o}
 }
 
-// get returns a page; false when the run is over.
-func (d *desk) get(ctx context.Context, path string) (page string, ok bool) {
+// answered asks until there is an answer for which a person would not ask again; false when the run is over.
+func (d *desk) answered(ctx context.Context, ask func() (demo.Answer, error)) (demo.Answer, bool) {
 	for ctx.Err() == nil {
-		switch status, body, _ := d.once(ctx, http.MethodGet, path, "", ""); status {
-		case http.StatusOK:
-			return body, true
-		case http.StatusSeeOther, http.StatusUnauthorized:
-			d.signIn(ctx)
-		default:
-			d.wait(ctx)
-		}
-	}
-	return "", false
-}
-
-// press does what the script of a page does with a form: the passkey answers the options of begin, and finish gets the answer.
-// It returns true when the page has said that the step is done.
-func (d *desk) press(ctx context.Context, begin, finish string, fields url.Values, withForm bool) bool {
-	for ctx.Err() == nil {
-		status, options, _ := d.send(ctx, begin, "application/x-www-form-urlencoded", fields.Encode())
+		a, err := ask()
 		switch {
-		case status == http.StatusOK && strings.HasPrefix(options, `{"next"`):
-			return true // an earlier press was carried out, and its answer was lost
-		case status != http.StatusOK:
-			return false
+		case err == nil && a.SignedOut():
+			_ = d.SignIn(ctx) // the next answer says whether it has
+		case err == nil && a.Status < 500 && a.Status != http.StatusTooManyRequests:
+			return a, true
 		}
-		answer, err := d.of.people.Answer(ctx, d.person, json.RawMessage(options))
-		if err != nil {
-			d.wait(ctx) // the test's own connection to the database
-			continue
-		}
-		if withForm {
-			if answer, err = json.Marshal(map[string]string{"form": fields.Encode(), "answer": string(answer)}); err != nil {
-				d.of.surprise("%s: %v", finish, err)
-				return false
-			}
-		}
-		status, body, _ := d.once(ctx, http.MethodPost, finish, "application/json", string(answer))
-		switch {
-		case status == http.StatusOK:
-			return true
-		case status == http.StatusUnauthorized:
-			d.signIn(ctx)
-		case 400 <= status && status < 500 && status != http.StatusTooManyRequests && status != http.StatusConflict:
-			d.of.surprise("%s: %d %s", finish, status, body)
-			return false
-		}
-		d.wait(ctx)
+		d.of.again.Add(1)
+		measure.Pause(ctx, 100*time.Millisecond+rand.N(200*time.Millisecond))
 	}
-	return false
+	return demo.Answer{}, false
 }
 
-// send posts until there is an answer that a person would not ask again for.
-func (d *desk) send(ctx context.Context, path, contentType, body string) (status int, answer, location string) {
-	for ctx.Err() == nil {
-		status, answer, location = d.once(ctx, http.MethodPost, path, contentType, body)
-		switch {
-		case status == http.StatusUnauthorized, status == http.StatusSeeOther && strings.HasPrefix(location, "/sign-in"):
-			d.signIn(ctx)
-		case 200 <= status && status < 500 && status != http.StatusTooManyRequests:
-			return status, answer, location
-		}
-		d.wait(ctx)
+// page returns a page; false when the run is over.
+func (d *desk) page(ctx context.Context, path string) (string, bool) {
+	a, ok := d.answered(ctx, func() (demo.Answer, error) { return d.Get(ctx, path) })
+	if ok && a.Status != http.StatusOK {
+		d.of.surprise("%s: %d", path, a.Status)
 	}
-	return 0, "", ""
+	return a.Body, ok && a.Status == http.StatusOK
 }
 
-// signIn signs the person in with the passkey.
-func (d *desk) signIn(ctx context.Context) {
-	for ctx.Err() == nil {
-		status, options, _ := d.once(ctx, http.MethodPost, "/sign-in/begin", "application/x-www-form-urlencoded", "")
-		if status == http.StatusOK {
-			answer, err := d.of.people.Answer(ctx, d.person, json.RawMessage(options))
-			if err == nil {
-				if status, _, _ = d.once(ctx, http.MethodPost, "/sign-in/finish", "application/json", string(answer)); status == http.StatusOK {
-					return
-				}
-			}
-		}
-		d.wait(ctx)
+// press takes a step with the passkey. It returns true when the page has said that the step is taken. A conflict is not: what was
+// shown has changed, or an earlier press was carried out and its answer was lost.
+func (d *desk) press(ctx context.Context, begin string, chosen url.Values, finish string, fields url.Values) bool {
+	a, ok := d.answered(ctx, func() (demo.Answer, error) { return d.Press(ctx, begin, chosen, finish, fields) })
+	if ok && a.Status != http.StatusOK && a.Status != http.StatusConflict {
+		d.of.surprise("%s: %d %s", finish, a.Status, a.Body)
 	}
+	return ok && a.Status == http.StatusOK
 }
 
-func (d *desk) wait(ctx context.Context) {
-	d.of.again.Add(1)
-	measure.Pause(ctx, 100*time.Millisecond+rand.N(200*time.Millisecond))
-}
-
-// once sends a request. The status is 0 without an answer.
-func (d *desk) once(ctx context.Context, method, path, contentType, body string) (status int, answer, location string) {
-	header := map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": d.of.stack.StaffURL}
-	var cookies []string
-	for name, value := range d.cookies {
-		cookies = append(cookies, name+"="+value)
-	}
-	if len(cookies) > 0 {
-		header["Cookie"] = strings.Join(cookies, "; ")
-	}
-	status, answer, got, err := request(ctx, d.of.client, method, d.of.stack.StaffURL+path, contentType, body, header)
-	if err != nil {
-		return 0, "", ""
-	}
-	for _, c := range (&http.Response{Header: got}).Cookies() {
-		if c.MaxAge < 0 {
-			delete(d.cookies, c.Name)
-		} else {
-			d.cookies[c.Name] = c.Value
-		}
-	}
-	return status, answer, got.Get("Location")
+// post sends a form.
+func (d *desk) post(ctx context.Context, path string, fields url.Values) (a demo.Answer) {
+	a, _ = d.answered(ctx, func() (demo.Answer, error) { return d.Post(ctx, path, fields) })
+	return a
 }
 
 // officeVerdict is what a run has shown.

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"quittance/dev/bench"
+	"quittance/dev/bench/client"
 	"quittance/dev/bench/installation"
 	"quittance/dev/bench/measure"
 	"quittance/dev/payday"
@@ -77,7 +78,7 @@ type run struct {
 	pool      *pgxpool.Pool
 	roles     []*program.Process
 	processor *program.Process // of batches
-	creations *creations
+	creations *client.Creations
 	big       *payday.Agency
 	neighbour *payday.Agency
 	out       io.Writer
@@ -161,7 +162,7 @@ func (r *run) start(ctx context.Context) error {
 		return err
 	}
 	r.store = disbursements.NewStore(r.pool, codec)
-	r.creations = newCreations("http://"+edge, keys)
+	r.creations = client.NewCreations("http://"+edge, bench.ServiceCode, keys, creationRate)
 	r.big = &payday.Agency{ID: bench.AgencyID(0), Slug: bench.AgencySlug(0)}
 	for n := 1; n < agencies && r.neighbour == nil; n++ {
 		if id := bench.AgencyID(n); r.in.Topology.Partition(schemas.Disbursement.Commands, id) == r.in.Topology.Partition(schemas.Disbursement.Commands, r.big.ID) {
@@ -199,15 +200,15 @@ func (r *run) measure(ctx context.Context) error {
 		waiting = append(waiting, b)
 	}
 	r.Log.Info("sessions are created while nothing is paid")
-	before := r.creations.during(ctx, func(ctx context.Context) error { measure.Pause(ctx, quiet); return nil })
+	before := r.creations.During(ctx, func(ctx context.Context) error { measure.Pause(ctx, quiet); return nil })
 	alone, err := r.approvals(ctx, waiting[:small])
 	if err != nil {
-		return errors.Join(err, before.err)
+		return errors.Join(err, before.Err)
 	}
 	r.Log.Info("lines go out while sessions are created")
 	stopProfiles := r.profile(ctx)
-	meanwhile := r.creations.during(ctx, func(ctx context.Context) error { return r.pay(ctx, csv, r.Lines, nil) })
-	if err := errors.Join(before.err, meanwhile.err, stopProfiles()); err != nil {
+	meanwhile := r.creations.During(ctx, func(ctx context.Context) error { return r.pay(ctx, csv, r.Lines, nil) })
+	if err := errors.Join(before.Err, meanwhile.Err, stopProfiles()); err != nil {
 		return err
 	}
 	mobile, err := r.mobile(ctx)
@@ -241,13 +242,13 @@ func (r *run) measure(ctx context.Context) error {
 		return err
 	}
 	r.note()
-	ratio := measure.Percentile(meanwhile.took, 0.99).Seconds() / measure.Percentile(before.took, 0.99).Seconds()
+	ratio := measure.Percentile(meanwhile.Took, 0.99).Seconds() / measure.Percentile(before.Took, 0.99).Seconds()
 	r.say("lines=%d restart_ready_s=%.1f of_state_lines=%d", r.Lines, ready.Seconds(), 2*r.Lines)
 	r.say("small_agency approvals=%d p50_ms=%.0f max_ms=%.0f alone_p50_ms=%.0f alone_max_ms=%.0f", small,
 		measure.Milliseconds(measure.Percentile(beside, 0.5)), measure.Milliseconds(measure.Percentile(beside, 1)),
 		measure.Milliseconds(measure.Percentile(alone, 0.5)), measure.Milliseconds(measure.Percentile(alone, 1)))
-	r.say("checkout rate=%d p99_ms=%.0f alone_p99_ms=%.0f creations=%d alone=%d", creationRate, measure.Milliseconds(measure.Percentile(meanwhile.took, 0.99)),
-		measure.Milliseconds(measure.Percentile(before.took, 0.99)), len(meanwhile.took), len(before.took))
+	r.say("checkout rate=%d p99_ms=%.0f alone_p99_ms=%.0f creations=%d alone=%d", creationRate, measure.Milliseconds(measure.Percentile(meanwhile.Took, 0.99)),
+		measure.Milliseconds(measure.Percentile(before.Took, 0.99)), len(meanwhile.Took), len(before.Took))
 	r.say("known_to_be_paid=%.0f/s, of two accounts of which an operator takes 10 enquiries a second each", confirmed)
 	most, name := 0, ""
 	for _, p := range append([]string{"import of CSV", "import of XLSX"}, names(r.roles)...) {
@@ -257,7 +258,7 @@ func (r *run) measure(ctx context.Context) error {
 		}
 	}
 	r.say("disburse lines=%d sealed=%.1fs xlsx=%.1fs mobile=%.0f/s rss=%dMB checkout_p99_ratio=%.2f (rss: %s)", r.Lines, sealed.Seconds(), workbook.Seconds(), mobile, most, ratio, name)
-	return errors.Join(measured(ready, before.took, meanwhile.took), check(r.Lines, sealed, workbook, mobile, most, ratio))
+	return errors.Join(measured(ready, before.Took, meanwhile.Took), check(r.Lines, sealed, workbook, mobile, most, ratio))
 }
 
 func names(of []*program.Process) (out []string) {
