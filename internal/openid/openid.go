@@ -278,7 +278,7 @@ func (i Issuer) refused(raw string, why error) error {
 	for n, a := range i.Algorithms {
 		algorithms[n] = jose.SignatureAlgorithm(a)
 	}
-	parsed, err := jose.ParseSigned(raw, algorithms)
+	parsed, err := jose.ParseSignedCompact(raw, algorithms)
 	if err != nil {
 		return operation.Refuse(CodeAlgorithm, "", nil)
 	}

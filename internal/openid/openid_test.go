@@ -41,7 +41,7 @@ func open(t *testing.T) world {
 	}, server.URL, client}
 }
 
-func (w world) send(t *testing.T, to, contentType, body string) *http.Response {
+func (w world) send(t *testing.T, to, contentType, body string) (location string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, to, strings.NewReader(body))
 	if err != nil {
@@ -52,12 +52,12 @@ func (w world) send(t *testing.T, to, contentType, body string) *http.Response {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = answer.Body.Close() })
+	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode >= http.StatusBadRequest {
 		text, _ := io.ReadAll(answer.Body)
 		t.Fatalf("%s: %d %s", to, answer.StatusCode, text)
 	}
-	return answer
+	return answer.Header.Get("Location")
 }
 
 func (w world) fault(t *testing.T, body string) {
@@ -84,7 +84,7 @@ func (w world) answer(t *testing.T, turn openid.Turn, subject string) url.Values
 	}
 	q.Set("subject", subject)
 	to.RawQuery = ""
-	back, err := url.Parse(w.send(t, to.String(), "application/x-www-form-urlencoded", q.Encode()).Header.Get("Location"))
+	back, err := url.Parse(w.send(t, to.String(), "application/x-www-form-urlencoded", q.Encode()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func TestOfficeAsksIdentityProviders(t *testing.T) {
 		form := to.Query()
 		form.Set("subject", subject)
 		to.RawQuery = ""
-		answer, err := client.PostForm(to.String(), form) //nolint:noctx // a test's server
+		answer, err := client.PostForm(to.String(), form)
 		if err != nil {
 			t.Fatal(err)
 		}
