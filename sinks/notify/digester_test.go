@@ -340,9 +340,10 @@ func TestPeopleAreToldOfOutages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.arrive(map[string]int{"jean": 1, "mireille": 0, "op": 0})
+	o.arrive(map[string]int{"jean": 1, "mireille": 1, "op": 0})
 	until := localtime.In(set.OutageUntil).Format("02/01/2006 15:04")
 	has(t, o.letters("jean")[0], []string{"idp.example.org (impots)", "Jusqu’au " + until, "quittance staff outage"}, []string{"client-secret", "Hello"})
+	has(t, o.letters("mireille")[0], []string{"idp.example.org (impots)", "Until " + until}, []string{"client-secret", "Bonjour"})
 }
 
 // ending is a sender whose process ends when Kafka has the message.
