@@ -185,7 +185,7 @@ func (u *installation) roles(ctx context.Context, out io.Writer) error {
 	s.OfficeListen, s.StaffURL = local(u.port+portOffice), fmt.Sprintf("http://localhost:%d", u.port+portOffice)
 	s.DemoStaff = func(b *roles.Base, desk *identity.Desk) office.Demo {
 		u.people = staff.NewPeople(staff.PeopleConfig{
-			File: filepath.Join(u.Data, "staff.json"), Pool: b.Pool, Keys: b.Keys, Party: desk.Party(), URL: s.StaffURL, Now: b.Now,
+			File: filepath.Join(u.Data, "staff.json"), Pool: b.Pool, Keys: b.Keys, Party: desk.Party(), URL: s.StaffURL, Now: b.Now, Issuer: u.SimulatorURL + "/idp/impots",
 		})
 		return u.people
 	}

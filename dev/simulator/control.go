@@ -45,6 +45,11 @@ func (s *Simulator) controlRoutes(r chi.Router) {
 		r.Post("/", s.controlERPSet)
 		r.Delete("/", s.controlERPForget)
 	})
+	r.Route("/idp/{provider}", func(r chi.Router) {
+		r.Use(nameChecked("provider"))
+		r.Post("/", s.controlIdP)
+		r.Post("/logout", s.controlIdPLogout)
+	})
 	r.Route("/inbox/{name}", func(r chi.Router) {
 		r.Use(nameChecked("name"))
 		r.Post("/", s.controlInbox)

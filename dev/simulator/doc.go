@@ -13,6 +13,7 @@
 //	/control/counter an agency's counter, whose desk        counter.go
 //	                 software calls the service's own API
 //	/erp/{agency}/…  an agency's ERP                        erp.go
+//	/idp/{name}/…    identity providers of staff            idp.go
 //	/inbox/{name}    a webhook receiver                     inbox.go
 //	/sms/…           two providers of SMS                   sms.go
 //	SMTP             a mail server                          mail.go

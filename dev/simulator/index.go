@@ -20,7 +20,7 @@ func (s *Simulator) index(w http.ResponseWriter, r *http.Request) {
 	text := strings.Replace(indexText, "{operators}\n", parts.String(), 1)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	//nolint:gosec // the answer is plain text
-	_, _ = fmt.Fprint(w, strings.NewReplacer("{misbehaviours}", strings.Join(misbehaviours, ", "), "{line_faults}", strings.Join(lineFaults, ", "), "{file_faults}", strings.Join(fileFaults, ", "), "{numbers}\n", numbers.String(), "{batch}", StandardBatch, "{base}", "http://"+r.Host).Replace(text))
+	_, _ = fmt.Fprint(w, strings.NewReplacer("{misbehaviours}", strings.Join(misbehaviours, ", "), "{idp_faults}", strings.Join(idpFaults, ", "), "{line_faults}", strings.Join(lineFaults, ", "), "{file_faults}", strings.Join(fileFaults, ", "), "{numbers}\n", numbers.String(), "{batch}", StandardBatch, "{base}", "http://"+r.Host).Replace(text))
 }
 
 const indexText = `Simulators of Quittance: the world outside, for development only.
@@ -91,6 +91,18 @@ WEBHOOK INBOXES                                /inbox/{name}
   curl -X POST {base}/control/inbox/guichet -d '{"redirect": "http://127.0.0.1:8081/inbox/other"}'
   curl -X POST {base}/control/inbox/guichet -d '{"delay": "3s", "status": 500}'
   curl -X POST {base}/control/inbox/guichet -d '{"reset": true}'
+
+IDENTITY PROVIDERS OF STAFF                    /idp/{provider}
+  GET  /idp/{provider}/.well-known/openid-configuration
+
+  curl -X POST {base}/control/idp/impots -d '{"fault": "no_nonce"}'
+    {idp_faults}
+  curl -X POST {base}/control/idp/impots -d '{"rotate": true}'
+  curl -X POST {base}/control/idp/impots -d '{"algorithm": "EdDSA"}'
+  curl -X POST {base}/control/idp/impots/logout -d '{"client_id": "quittance", "subject": "agent-1"}'
+  curl -X POST {base}/control/idp/impots -d '{"reset": true}'
+
+  "logout" answers with a logout token, to send to the service.
 
 SMS AND E-MAIL                                 /inbox/sms, /inbox/mail
   POST /sms/infobip/sms/3/messages

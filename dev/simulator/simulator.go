@@ -164,6 +164,7 @@ type Simulator struct {
 	operators map[string]operator // by name
 	gateways  map[string]*gateway // of operators with an API
 	erps      erps
+	idps      idps
 	faults    *planted // of statements
 	inboxes   inboxes
 	sms       *letterbox[sms]
@@ -213,6 +214,7 @@ func New(cfg Config) (*Simulator, error) {
 		operators:  map[string]operator{},
 		gateways:   map[string]*gateway{},
 		erps:       erps{byAgency: map[string]*erp{}},
+		idps:       idps{byName: map[string]*idp{}},
 		faults:     &planted{byAccount: map[[2]string][]plantedFault{}},
 		inboxes:    inboxes{byName: map[string]*inbox{}},
 		sms:        &letterbox[sms]{messages: newHistory[sms](cfg.MaxInboxMessages)},
@@ -264,6 +266,7 @@ func (s *Simulator) Handler() http.Handler {
 		}
 	}
 	r.Route("/erp/{agency}", s.erpRoutes)
+	r.Route("/idp/{provider}", s.idpRoutes)
 	r.Route("/sms", s.smsRoutes)
 	r.Route("/inbox/sms", boxRoutes(s.sms, "SMS", "Received", "To", "From", "Text"))
 	r.Route("/inbox/mail", boxRoutes(s.mail, "E-mail", "Received", "To", "From", "Subject", "Text", "Attachments"))

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"quittance/dev/simulator"
 	"quittance/internal/identity"
 	"quittance/internal/operation"
 	"quittance/internal/passkeys"
@@ -30,6 +31,8 @@ type demoPerson struct {
 	// keyed gives the person an st_ key besides, with which commands are sent. It is made for the first person of an agency
 	// only: later ones need a proposer.
 	keyed bool
+	// subject is who the person is at the identity provider of the agency; empty for a group without one.
+	subject string
 }
 
 // manages reports whether the person decides about people of the group.
@@ -48,7 +51,7 @@ const (
 )
 
 // demo are the people of developer mode. Two leads decide about a case together, an accountant and an approver about
-// one of their agency, and two security officers about people. The preparer makes batches of the agency, which the approvers
+// one of their agency, whose people sign in at an identity provider, too, and two security officers about people. The preparer makes batches of the agency, which the approvers
 // approve; the delegate stands for one of them.
 var demo = []demoPerson{
 	{name: "Démo Lead 1", roles: []identity.Role{identity.RoleLead}},
@@ -59,17 +62,20 @@ var demo = []demoPerson{
 	{name: Approver1, agency: DemoAgency, roles: []identity.Role{identity.RoleApprover}, number: "D-2"},
 	{name: Approver2, agency: DemoAgency, roles: []identity.Role{identity.RoleApprover}, number: "D-3"},
 	{name: Delegate, agency: DemoAgency, roles: []identity.Role{identity.RoleApprover}, number: "D-4"},
-	{name: "Démo Comptable", agency: "impots", roles: []identity.Role{identity.RoleAccountant}},
-	{name: "Démo Approbateur", agency: "impots", roles: []identity.Role{identity.RoleApprover}},
+	{name: "Démo Comptable", agency: "impots", roles: []identity.Role{identity.RoleAccountant}, subject: simulator.IdPAccountant},
+	{name: "Démo Approbateur", agency: "impots", roles: []identity.Role{identity.RoleApprover}, subject: simulator.IdPApprover},
 	{name: "Démo Sécurité 1", roles: []identity.Role{identity.RoleSecurityOfficer}},
 	{name: "Démo Sécurité 2", roles: []identity.Role{identity.RoleSecurityOfficer}},
 }
+
+// actor is who makes the demo people.
+var actor = operation.Actor{Kind: operation.ActorService, Name: "quittance-dev"}
 
 // demoAge is how long ago demo people were made: their passkeys approve, and signatures of the first two people of an agency's
 // roster were in force when the others were enrolled.
 const demoAge = 4 * 24 * time.Hour
 
-// PeopleConfig configures People. All fields are required.
+// PeopleConfig configures People.
 type PeopleConfig struct {
 	// File keeps the passkeys of the people. It is made at the first sign-in.
 	File string
@@ -81,6 +87,8 @@ type PeopleConfig struct {
 	URL   string
 	// Now is the service's clock, UTC.
 	Now func() time.Time
+	// Issuer is the simulated identity provider of the people with a subject there; empty for none: the one optional field.
+	Issuer string
 }
 
 // People are the demo people of developer mode. A person is made at the first sign-in, as the command line makes the
@@ -150,7 +158,10 @@ func (p *People) person(ctx context.Context, name string) (keptPerson, error) {
 	}
 	known := slices.IndexFunc(staff, func(s identity.StaffEntry) bool { return s.Name == name })
 	if who, kept := p.kept[name]; kept && known >= 0 && staff[known].ID == who.ID.String() {
-		return who, nil
+		if staff[known].Issuer == p.cfg.Issuer {
+			return who, nil
+		}
+		return who, p.introduce(ctx, demo[i]) // also when the installation has moved to other ports
 	}
 	if demo[i].manages() { // once two manage the group, nobody else of it can be made here
 		for _, other := range demo {
@@ -161,7 +172,13 @@ func (p *People) person(ctx context.Context, name string) (keptPerson, error) {
 			}
 		}
 	}
-	who, err := p.make(ctx, demo[i], known >= 0)
+	var who keptPerson
+	if err = p.leaveIssuer(ctx, demo[i], ""); err == nil { // people are made with passkeys alone, and introduced after that
+		who, err = p.make(ctx, demo[i], known >= 0)
+	}
+	if err == nil {
+		err = p.introduce(ctx, demo[i])
+	}
 	if err != nil {
 		return keptPerson{}, fmt.Errorf("making the demo person %s: %w", name, err)
 	}
@@ -174,6 +191,34 @@ func (p *People) person(ctx context.Context, name string) (keptPerson, error) {
 		return keptPerson{}, fmt.Errorf("keeping the passkeys of demo people: %w", err)
 	}
 	return who, nil
+}
+
+// introduce says who a person is at the identity provider of the agency, and gives the agency that provider.
+func (p *People) introduce(ctx context.Context, d demoPerson) error {
+	if d.subject == "" || p.cfg.Issuer == "" {
+		return nil
+	}
+	if err := p.leaveIssuer(ctx, d, p.cfg.Issuer); err != nil {
+		return err
+	}
+	if _, err := identity.AddIssuer(ctx, p.cfg.Pool, p.cfg.Keys, actor, identity.IssuerRequest{
+		Address: p.cfg.Issuer, ClientID: "quittance", Secret: secret.Mint(""), Agency: d.agency, Loopback: true,
+	}, p.cfg.Now()); err != nil {
+		return err
+	}
+	_, err := identity.BindSubject(ctx, p.cfg.Pool, p.cfg.Keys, actor, d.name, d.subject, p.cfg.Now())
+	return err
+}
+
+// leaveIssuer ends the identity provider of a person's group, unless it is at an address.
+func (p *People) leaveIssuer(ctx context.Context, d demoPerson, unless string) error {
+	list, err := identity.ListIssuers(ctx, p.cfg.Pool, nil)
+	i := slices.IndexFunc(list, func(i identity.IssuerEntry) bool { return i.Agency == d.agency })
+	if err != nil || d.subject == "" || i < 0 || list[i].Address == unless {
+		return err
+	}
+	_, err = identity.RemoveIssuer(ctx, p.cfg.Pool, p.cfg.Keys, actor, list[i].ID, p.cfg.Now())
+	return err
 }
 
 // load reads the file once.
@@ -196,7 +241,7 @@ func (p *People) load() error {
 // make invites a person, makes two passkeys and confirms them, at a time so long ago that the passkeys approve now.
 func (p *People) make(ctx context.Context, d demoPerson, known bool) (who keptPerson, err error) {
 	then := p.cfg.Now().Add(-demoAge)
-	by := identity.By{Actor: operation.Actor{Kind: operation.ActorService, Name: "quittance-dev"}}
+	by := identity.By{Actor: actor}
 	req := identity.InvitationRequest{Person: identity.StaffRequest{Name: d.name, Agency: d.agency, Number: d.number, Roles: d.roles}}
 	var refusal *operation.Error
 	switch {

@@ -31,11 +31,11 @@ func TestDemoPeople(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		session, who, err := o.SignIn(t.Context(), o.Browser, answer, "")
-		if err != nil || who.Name != name {
-			t.Fatalf("%s signed in as %q: %v", name, who.Name, err)
+		in, err := o.SignIn(t.Context(), o.Browser, answer, "/work", "")
+		if err != nil || in.Who.Name != name {
+			t.Fatalf("%s signed in as %q: %v", name, in.Who.Name, err)
 		}
-		a, err := o.Session(t.Context(), session, false, "")
+		a, err := o.Session(t.Context(), in.Session, false, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,6 +70,22 @@ func TestDemoPeople(t *testing.T) {
 		t.Errorf("without the file: %+v", again.Person)
 	}
 	// Two security officers sign in, and everybody else still does.
+	// Those of an agency with an identity provider go there after the passkey.
+	at := staff.NewPeople(staff.PeopleConfig{File: filepath.Join(t.TempDir(), "staff.json"), Pool: o.Pool, Keys: o.Keys, Party: o.Party(), URL: office.URL, Now: o.Now, Issuer: "http://127.0.0.1:1/idp/impots"})
+	if options, err = o.BeginSignIn(t.Context(), o.Browser); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"Démo Approbateur", "Démo Comptable"} {
+		if answer, err = at.Answer(t.Context(), name, options); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if in, err := o.SignIn(t.Context(), o.Browser, answer, "/work", ""); err != nil || !in.Session.Empty() || in.Turn.Empty() || in.Who.Subject == "" {
+		t.Errorf("with an identity provider: %+v, %v", in.Who, err)
+	}
+	if _, err := identity.RemoveIssuer(t.Context(), o.Pool, o.Keys, registries.Actor, "impots", o.Now()); err != nil {
+		t.Fatal(err)
+	}
 	all := open()
 	for n := len(names) - 1; n >= 0; n-- {
 		a := signIn(all, names[n])

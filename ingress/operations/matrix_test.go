@@ -252,7 +252,10 @@ func TestWhoMaySeeAndDo(t *testing.T) {
 		"{person}", w.IDs["Personne 0"], "{act}", "suspend", "{import}", held, "{what}", "release", "{invitation}", invitation, "{change}", change, "{request}", request)
 	unknown := strings.NewReplacer("{job}", none, "{batch}", "dsb_none", "{line}", "1", "{place}", strings.Repeat("0", len(sessions.Place(w.Paid.ID))), "{case}", "case_none", "{kind}", "webhook", "{destination}", "none", "{delivery}", "dlv_none", "{number:[0-9]{1,4}}", "1",
 		"{person}", none, "{act}", "suspend", "{import}", none, "{what}", "release", "{invitation}", none, "{change}", none, "{request}", none)
-	open := []string{"GET /", "GET /sign-in", "POST /sign-in/begin", "POST /sign-in/finish", "POST /sign-out", "GET /join", "POST /join/accept", "POST /join/passkey/begin", "POST /join/passkey"}
+	open := []string{
+		"GET /", "GET /sign-in", "POST /sign-in/begin", "POST /sign-in/finish", "POST /sign-out", "GET /join", "POST /join/accept", "POST /join/passkey/begin", "POST /join/passkey",
+		"GET /sign-in/issuer", "GET /sign-in/issuers/{issuer}", "POST /sign-in/issuers/{issuer}/logout", "POST /join/issuer",
+	}
 
 	routes, cells, leaks := 0, 0, 0
 	ask := func(b *backoffice.Browser, method, path string) (status int, body []byte) {

@@ -23,6 +23,7 @@ type words struct {
 
 	InviteTitle, InviteText, InviteSend, NameHint, NumberHint   string
 	Reason, ReasonHint, Add, Remove, GetsRoles, HasRoles        string
+	AtIssuer, Subject, Email                                    string
 	InvitationOf, InvitedBy, InvitedAt, Until                   string
 	Digits, DigitsHint, Confirm, AnotherConfirms, OwnInvitation string
 	WithdrawTitle, Withdraw, WithdrawProposal, AnotherApproves  string
@@ -63,6 +64,7 @@ var french = words{ //nolint:gosec // texts, no credential
 	InviteTitle: "Inviter une personne", InviteText: "La personne reçoit un lien, crée deux clés d’accès et lit huit chiffres. Une autre personne que vous les lui demande de vive voix et confirme\u00a0: les rôles valent à partir de là.", InviteSend: "Inviter avec votre clé d’accès",
 	NameHint: "Prénom et nom. Personne d’autre ne porte ou n’a porté ce nom ici.", NumberHint: "Facultatif. Il est unique dans le groupe.",
 	Reason: "Motif", ReasonHint: "En une ligne. L’autre personne et l’historique le montrent.", Add: "Rôles à donner", Remove: "Rôles à retirer", GetsRoles: "Reçoit les rôles", HasRoles: "A les rôles",
+	AtIssuer: "Fournisseur d’identité", Subject: "Identifiant chez lui", Email: "Adresse qu’il indique",
 	InvitationOf: "Invitation\u00a0: ", InvitedBy: "Invité par", InvitedAt: "Invité le", Until: "Valable jusqu’au",
 	Digits: "Les huit chiffres", DigitsHint: "Appelez la personne, reconnaissez sa voix, et demandez-lui les chiffres qu’elle lit. Ne les acceptez pas par message. Cinq erreurs mettent fin à l’invitation.", Confirm: "Confirmer avec votre clé d’accès",
 	AnotherConfirms: "Vous avez invité cette personne\u00a0: une autre personne confirme.", OwnInvitation: "C’est votre invitation\u00a0: une autre personne confirme.",
@@ -92,7 +94,7 @@ var french = words{ //nolint:gosec // texts, no credential
 		"suspend": "Suspension", "lift": "Levée de suspension", "remove_passkey": "Retrait d’une clé d’accès",
 	},
 	Steps: map[string]string{ //nolint:gosec // texts, no credential
-		"staff.add": "Compte créé avec une clé st_", "staff.approve": "Clé st_ approuvée", "staff.revoke": "Compte fermé", "staff.invite": "Invitation", "staff.invitation_accept": "Lien ouvert", "staff.invitation_passkey": "Clé d’accès créée",
+		"staff.add": "Compte créé avec une clé st_", "staff.approve": "Clé st_ approuvée", "staff.revoke": "Compte fermé", "staff.invite": "Invitation", "staff.invitation_accept": "Lien ouvert", "staff.invitation_passkey": "Clé d’accès créée", "staff.invitation_issuer": "Reconnu par le fournisseur d’identité", "staff.issuer_bind": "Relié au fournisseur d’identité",
 		"staff.invitation_withdraw": "Invitation retirée", "staff.confirm": "Invitation confirmée", "staff.confirm_wrong_digits": "Chiffres faux", "staff.roles": "Rôles changés", "staff.propose_change": "Proposition",
 		"staff.approve_change": "Proposition approuvée", "staff.reject_change": "Proposition rejetée ou retirée", "staff.suspend": "Suspension", "staff.lift": "Suspension levée", "staff.passkey_remove": "Clé d’accès retirée",
 		"staff.set_contact": "Adresse changée", "staff.remove_contact": "Adresse retirée", "staff.read": "Fiche consultée",
@@ -115,6 +117,7 @@ var english = words{
 	InviteTitle: "Invite a person", InviteText: "The person gets a link, makes two passkeys and reads eight digits. Another person than you asks for them by voice and confirms: the roles hold from then on.", InviteSend: "Invite with your passkey",
 	NameHint: "First name and family name. Nobody else has or had this name here.", NumberHint: "Optional. It is unique in the group.",
 	Reason: "Reason", ReasonHint: "In one line. The other person and the history see it.", Add: "Roles to give", Remove: "Roles to end", GetsRoles: "Gets the roles", HasRoles: "Has the roles",
+	AtIssuer: "Identity provider", Subject: "Subject there", Email: "Address that it says",
 	InvitationOf: "Invitation: ", InvitedBy: "Invited by", InvitedAt: "Invited on", Until: "Valid until",
 	Digits: "The eight digits", DigitsHint: "Call the person, know the voice, and ask for the digits that the person reads. Do not take them from a message. Five wrong tries end the invitation.", Confirm: "Confirm with your passkey",
 	AnotherConfirms: "You have invited this person: another person confirms.", OwnInvitation: "This is your invitation: another person confirms.",
@@ -145,7 +148,7 @@ var english = words{
 	},
 	Steps: map[string]string{
 		"staff.add": "Account made with an st_ key", "staff.approve": "St_ key approved", "staff.revoke": "Account closed", "staff.invite": "Invitation", "staff.invitation_accept": "Link opened", "staff.invitation_passkey": "Passkey made",
-		"staff.invitation_withdraw": "Invitation withdrawn", "staff.confirm": "Invitation confirmed", "staff.confirm_wrong_digits": "Wrong digits", "staff.roles": "Roles changed", "staff.propose_change": "Proposal",
+		"staff.invitation_withdraw": "Invitation withdrawn", "staff.invitation_issuer": "Recognised by the identity provider", "staff.issuer_bind": "Linked to the identity provider", "staff.confirm": "Invitation confirmed", "staff.confirm_wrong_digits": "Wrong digits", "staff.roles": "Roles changed", "staff.propose_change": "Proposal",
 		"staff.approve_change": "Proposal approved", "staff.reject_change": "Proposal rejected or withdrawn", "staff.suspend": "Suspension", "staff.lift": "Suspension lifted", "staff.passkey_remove": "Passkey removed",
 		"staff.set_contact": "Address changed", "staff.remove_contact": "Address removed", "staff.read": "Record read",
 	},

@@ -32,7 +32,7 @@ func (v *Visit) signInDemo() {
 		v.Unavailable("signing in a demo person", err)
 		return
 	}
-	session, _, err := v.site.cfg.Desk.SignIn(v.Context(), browser, answer, web.Client(v.R))
+	in, err := v.site.cfg.Desk.SignIn(v.Context(), browser, answer, v.next(), web.Client(v.R))
 	var refusal *operation.Error
 	switch {
 	case errors.As(err, &refusal):
@@ -43,8 +43,12 @@ func (v *Visit) signInDemo() {
 		v.Unavailable("signing in", err)
 		return
 	}
-	v.site.signIns.WithLabelValues(signedIn).Inc()
-	v.cookieOf(cookieSession).Set(v.W, session.Reveal(), 0)
+	if in.Session.Empty() {
+		v.turnCookie().Set(v.W, in.Turn.Reveal(), turnSeconds)
+		v.See("sign-in/issuer")
+		return
+	}
+	v.signedIn(in.Session)
 	http.Redirect(v.W, v.R, v.next(), http.StatusSeeOther) //nolint:gosec // next is an address of this site
 }
 

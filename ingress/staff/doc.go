@@ -4,9 +4,11 @@
 //	GET  /              leads to /work
 //	GET  /sign-in       asks for a passkey; ?next=… is where the person wanted to go
 //	POST /sign-in/begin, /sign-in/finish   what its script calls
+//	GET  /sign-in/issuer   leads to the identity provider of the person's group, after the passkey
+//	GET  /sign-in/issuers/{issuer}   the provider sends the browser back; POST …/logout takes its logout tokens
 //	POST /sign-out
 //	GET  /join          an invited person makes two passkeys and reads eight digits; the link's secret is behind the #
-//	POST /join/accept, /join/passkey/begin, /join/passkey
+//	POST /join/accept, /join/issuer, /join/passkey/begin, /join/passkey
 //	GET  /sessions      the person's sessions; POST /sessions/end ends the others
 //	GET  /assets/…      style and script
 //
@@ -31,6 +33,7 @@
 //	staff.go     configuration, parts, routes
 //	visit.go     one request: session, permission, view
 //	signin.go    sign-in, sign-out, sessions
+//	issuer.go    the identity provider of a group
 //	join.go      passkeys of invited people
 //	refusal.go   the words of refusals
 //	words.go     the texts of the frame

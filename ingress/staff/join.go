@@ -1,6 +1,7 @@
 package staff
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,6 +45,8 @@ type joinView struct {
 	Made     int
 	Host     string
 	Step     string
+	// Issuer is the identity provider at which the person signs in first; empty for none. Subject is who the person is there.
+	Issuer, Subject string
 }
 
 // showJoin is GET /join.
@@ -78,6 +81,12 @@ func (out *joinView) join(v *Visit, i identity.InvitationEntry) {
 		roles = append(roles, v.RoleName(r))
 	}
 	out.Roles = strings.Join(roles, ", ")
+	if i.Subject != "" {
+		out.Subject = cmp.Or(i.Email, i.Subject)
+	}
+	if i.AtIssuer() {
+		out.Issuer = i.Issuer.Address
+	}
 	if digits := i.Digits(); len(digits) == 8 {
 		out.Digits = digits[:4] + " " + digits[4:]
 	}
@@ -107,6 +116,23 @@ func (v *Visit) acceptInvitation() {
 	}
 	v.cookieOf(cookieJoining).Set(v.W, browser.Reveal(), joiningSeconds)
 	v.See("join")
+}
+
+// joinIssuer is POST /join/issuer. It leads to the identity provider of the group.
+func (v *Visit) joinIssuer() {
+	browser, _ := v.cookie(cookieJoining)
+	turn, err := v.site.cfg.Desk.InvitedTurn(v.Context(), browser, v.URL("join"))
+	var refusal *operation.Error
+	switch {
+	case errors.As(err, &refusal):
+		v.writeJoin(StatusOf(err), v.Refusal(err))
+		return
+	case err != nil:
+		v.Unavailable("leading an invited person to an issuer", err)
+		return
+	}
+	v.turnCookie().Set(v.W, turn.Reveal(), turnSeconds)
+	v.See("sign-in/issuer")
 }
 
 // beginPasskey is POST /join/passkey/begin. It answers with the options for navigator.credentials.create.

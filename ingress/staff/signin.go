@@ -79,7 +79,9 @@ type signInView struct {
 	View
 	// Next is where the person goes afterwards.
 	Next string
-	Host string
+	// Finish is where the answer of a passkey goes.
+	Finish string
+	Host   string
 	// Demo are people who sign in with one press.
 	Demo []string
 }
@@ -95,7 +97,7 @@ func (v *Visit) showSignIn() {
 
 // writeSignIn answers with the page on which people sign in, and with a word about why.
 func (v *Visit) writeSignIn(status int, said string) {
-	out := &signInView{View: v.View(v.w.SignInTitle, "sign-in", "next", v.next()), Next: v.next(), Host: v.site.host}
+	out := &signInView{View: v.View(v.w.SignInTitle, "sign-in", "next", v.next()), Next: v.next(), Finish: v.URL("sign-in/finish", "next", v.next()), Host: v.site.host}
 	out.Notice = said
 	if v.site.cfg.Demo != nil {
 		out.Demo = v.site.cfg.Demo.Names()
@@ -136,7 +138,7 @@ func (v *Visit) finishSignIn() {
 		v.refuseSignIn(operation.Refuse(codePasskeyRefused, "", nil))
 		return
 	}
-	session, _, err := v.site.cfg.Desk.SignIn(v.Context(), browser, answer, web.Client(v.R))
+	in, err := v.site.cfg.Desk.SignIn(v.Context(), browser, answer, v.next(), web.Client(v.R))
 	var refusal *operation.Error
 	switch {
 	case errors.As(err, &refusal):
@@ -146,16 +148,34 @@ func (v *Visit) finishSignIn() {
 		v.AnswerUnavailable("signing in", err)
 		return
 	}
-	if before, present := v.cookie(cookieSession); present {
-		if err := v.site.cfg.Desk.SignOut(v.Context(), before); err != nil {
-			v.AnswerUnavailable("ending the session before", err)
-			return
-		}
-	}
-	v.site.signIns.WithLabelValues(signedIn).Inc()
 	v.cookieOf(cookieBrowser).Set(v.W, "", -1)
-	v.cookieOf(cookieSession).Set(v.W, session.Reveal(), 0)
+	if err := v.endBefore(); err != nil {
+		v.AnswerUnavailable("ending the session before", err)
+		return
+	}
+	if in.Session.Empty() {
+		v.turnCookie().Set(v.W, in.Turn.Reveal(), turnSeconds)
+		v.AnswerJSON(http.StatusOK, map[string]string{"state": "at_issuer", "next": v.URL("sign-in/issuer")})
+		return
+	}
+	v.signedIn(in.Session)
 	v.AnswerJSON(http.StatusOK, map[string]string{"state": "signed_in"})
+}
+
+// endBefore ends the session that the browser has when somebody proves a passkey in it.
+func (v *Visit) endBefore() error {
+	before, present := v.cookie(cookieSession)
+	if !present {
+		return nil
+	}
+	v.cookieOf(cookieSession).Set(v.W, "", -1)
+	return v.site.cfg.Desk.SignOut(v.Context(), before)
+}
+
+// signedIn gives the browser a session.
+func (v *Visit) signedIn(session secret.Text) {
+	v.site.signIns.WithLabelValues(signedIn).Inc()
+	v.cookieOf(cookieSession).Set(v.W, session.Reveal(), 0)
 }
 
 func (v *Visit) refuseSignIn(err error) {

@@ -39,7 +39,12 @@ var style []byte
 // Desk signs people in with their passkeys: identity.Desk.
 type Desk interface {
 	BeginSignIn(ctx context.Context, browser secret.Text) (json.RawMessage, error)
-	SignIn(ctx context.Context, browser secret.Text, response []byte, origin string) (session secret.Text, who identity.Staff, err error)
+	SignIn(ctx context.Context, browser secret.Text, response []byte, next, origin string) (identity.SignedIn, error)
+	// Depart, Arrive and LogOut are about the identity provider of the person's group.
+	Depart(ctx context.Context, turn secret.Text) (to, issuer string, err error)
+	Arrive(ctx context.Context, turn secret.Text, issuerID string, answer url.Values, origin string) (identity.Arrived, error)
+	LogOut(ctx context.Context, issuerID, token, origin string) error
+	InvitedTurn(ctx context.Context, browser secret.Text, next string) (turn secret.Text, err error)
 	Session(ctx context.Context, session secret.Text, asks bool, origin string) (identity.Acting, error)
 	SignOut(ctx context.Context, session secret.Text) error
 	Sessions(ctx context.Context, a identity.Acting) ([]identity.StaffSession, error)
@@ -215,12 +220,16 @@ func (s *Site) Routes(r chi.Router) {
 	s.site.Routes(r, func(r chi.Router) {
 		r.Get("/", s.open(func(v *Visit) { v.See("work") }))
 		r.Get("/sign-in", s.open((*Visit).showSignIn))
+		r.Get("/sign-in/issuer", s.open((*Visit).showIssuer))
+		r.Get(identity.IssuerPath+"{issuer}", s.open((*Visit).arrive))
 		r.Get("/join", s.open((*Visit).showJoin))
 		s.mount(r, http.MethodGet)
 	}, func(r chi.Router) {
 		r.Post("/sign-in/begin", s.open((*Visit).beginSignIn))
 		r.Post("/sign-in/finish", s.open((*Visit).finishSignIn))
 		r.Post("/sign-out", s.open((*Visit).signOut))
+		r.Post(identity.IssuerPath+"{issuer}"+identity.LogoutSuffix, s.open((*Visit).logOut))
+		r.Post("/join/issuer", s.open((*Visit).joinIssuer))
 		r.Post("/join/accept", s.open((*Visit).acceptInvitation))
 		r.Post("/join/passkey/begin", s.open((*Visit).beginPasskey))
 		r.Post("/join/passkey", s.open((*Visit).addPasskey))

@@ -187,6 +187,8 @@ func TestRefusalsHaveWords(t *testing.T) {
 		"../../internal/identity/staffchanges.go":   `Refuse\("([a-z_.]+)"`,
 		"../../internal/identity/staffroles.go":     `Refuse\("([a-z_.]+)"`,
 		"../../internal/identity/suspension.go":     `Refuse\("([a-z_.]+)"`,
+		"../../internal/identity/issuersignin.go":   `Refuse\("([a-z_.]+)"`,
+		"../../internal/openid/openid.go":           `Code\w+ += "([a-z_.]+)"`,
 		"../../internal/identity/staffpasskey.go":   `Refuse\("([a-z_.]+)"`,
 		"../../internal/identity/peoplerequests.go": `code\w+ += "([a-z_.]+)"`,
 		"../../internal/jobs/jobs.go":               `Code\w+ += "([a-z_.]+)"`,

@@ -17,6 +17,7 @@ type words struct {
 	DemoTitle, DemoText                                                string
 	Ended, EndedInForm                                                 string
 	AgainTitle, Again, Continue                                        string
+	IssuerTitle, IssuerText, SignedInThere                             string
 	SearchLabel, Search, Work                                          string
 	SessionsTitle, SessionsText, SessionOwn, SessionBegun, SessionUsed string
 	SessionOther, EndOthers, SessionsEnded, SessionsLink               string
@@ -42,6 +43,7 @@ type words struct {
 // joinWords are those of the page of an invited person.
 type joinWords struct {
 	Title, Intro, NoScript, NoLink, Begin, Name, Roles, First, Second, Make, Failed, Tell, Then string
+	IssuerStep, AtIssuer, Known                                                                 string
 	Step                                                                                        string // number, number
 	Passkey                                                                                     string // number
 }
@@ -71,7 +73,9 @@ var french = words{ //nolint:gosec // texts, no credential
 	Ended:        "Votre session a pris fin\u00a0: après 15 minutes sans activité, ou 8 heures en tout. Connectez-vous de nouveau.",
 	EndedInForm:  "Votre session a pris fin, et rien n’a été enregistré. Connectez-vous de nouveau, revenez à la page, puis recommencez.",
 	AgainTitle:   "Ouverture de la page", Again: "Vous venez d’un autre site. La page s’ouvre dans un instant\u00a0; sinon, continuez.", Continue: "Continuer",
-	SearchLabel: "Dossier, référence de paiement ou référence d’opérateur", Search: "Rechercher", Work: "À traiter",
+	IssuerTitle: "Connexion chez votre fournisseur d’identité", IssuerText: "Votre clé d’accès est reconnue. Connectez-vous maintenant chez le fournisseur d’identité de votre groupe, en moins de dix minutes. Vérifiez que l’adresse commence ainsi\u00a0:",
+	SignedInThere: "Votre fournisseur d’identité vous a reconnu. La page s’ouvre dans un instant\u00a0; sinon, continuez.",
+	SearchLabel:   "Dossier, référence de paiement ou référence d’opérateur", Search: "Rechercher", Work: "À traiter",
 	SessionsTitle: "Vos sessions", SessionsText: "Vous pouvez avoir trois sessions à la fois. Si vous n’en reconnaissez pas une, fermez les autres et prévenez votre responsable.",
 	SessionOwn: "Celle-ci", SessionOther: "Une autre", SessionBegun: "Ouverte le", SessionUsed: "Dernière activité", EndOthers: "Fermer les autres sessions", SessionsEnded: "Les autres sessions sont fermées.", SessionsLink: "Vos sessions",
 	NotPermittedTitle: "Page non autorisée",
@@ -96,6 +100,7 @@ var french = words{ //nolint:gosec // texts, no credential
 		Make:   "Créer une clé d’accès", Failed: "La clé d’accès n’est pas créée. Recommencez\u00a0; pour la seconde, choisissez un autre appareil.",
 		Tell: "Vos deux clés d’accès sont créées. Dictez ces huit chiffres, de vive voix, à la personne qui confirme votre compte. Ne les envoyez pas par message.",
 		Then: "Vous pourrez vous connecter après cette confirmation, et approuver 24 heures plus tard.", Passkey: "Clé d’accès %d",
+		IssuerStep: "Fournisseur d’identité", AtIssuer: "Connectez-vous d’abord chez le fournisseur d’identité de votre groupe. Vous créerez ensuite vos clés d’accès.", Known: "Connu du fournisseur d’identité comme",
 	},
 	Roles: map[string]string{
 		"reader": "lecteur", "accountant": "comptable", "preparer": "préparateur", "approver": "approbateur", "supervisor": "responsable des guichets", "agency-admin": "gestionnaire des comptes",
@@ -170,6 +175,24 @@ var french = words{ //nolint:gosec // texts, no credential
 		"agency.unknown":                     "Aucune administration n’a cet identifiant.",
 		"rows.no_key":                        "Le service ne peut pas enregistrer cette demande. Prévenez l’exploitation.",
 		"rows.unsigned":                      "Une mise à jour du service n’est pas terminée. Prévenez l’exploitation.",
+		"issuer.away":                        "Le fournisseur d’identité de votre groupe ne répond pas\u00a0: personne ne peut se connecter pour le moment. Réessayez dans quelques minutes. Si cela dure, prévenez l’exploitation.",
+		"issuer.declined":                    "Le fournisseur d’identité ne vous a pas connecté. Recommencez, ou adressez-vous à son gestionnaire.",
+		"issuer.other":                       "La réponse vient d’un autre fournisseur d’identité que celui de votre groupe. Personne n’est connecté. Recommencez, et prévenez l’exploitation si cela se répète.",
+		"issuer.code":                        "Le fournisseur d’identité ne reconnaît plus cette connexion\u00a0: elle a déjà servi, ou elle a trop attendu. Recommencez.",
+		"issuer.algorithm":                   "La réponse du fournisseur d’identité n’est pas signée comme convenu. Personne n’est connecté. Prévenez l’exploitation.",
+		"issuer.signature":                   "La signature de la réponse n’est pas celle du fournisseur d’identité. Personne n’est connecté. Prévenez l’exploitation.",
+		"issuer.audience":                    "La réponse du fournisseur d’identité est destinée à un autre service. Personne n’est connecté. Prévenez l’exploitation.",
+		"issuer.nonce":                       "La réponse du fournisseur d’identité n’est pas celle de cette connexion. Personne n’est connecté. Recommencez.",
+		"issuer.late":                        "La réponse du fournisseur d’identité est arrivée trop tard, ou son horloge est en retard. Recommencez, et prévenez l’exploitation si cela se répète.",
+		"issuer.token":                       "La réponse du fournisseur d’identité est incomplète. Personne n’est connecté. Prévenez l’exploitation.",
+		"issuer.visit_over":                  "Cette connexion n’est plus en cours dans ce navigateur\u00a0: elle a plus de dix minutes, elle a déjà servi, ou elle a commencé dans un autre navigateur. Recommencez.",
+		"issuer.gone":                        "Votre compte se connecte chez un fournisseur d’identité que le service ne trouve plus. Prévenez l’exploitation.",
+		"issuer.unbound":                     "Votre compte n’est pas encore relié au fournisseur d’identité de votre groupe. Demandez une nouvelle invitation, ou prévenez l’exploitation.",
+		"issuer.other_person":                "Le fournisseur d’identité a reconnu une autre personne que celle de cette clé d’accès. Déconnectez-vous chez lui, puis recommencez avec votre compte.",
+		"issuer.subject_taken":               "Ce compte du fournisseur d’identité est déjà celui d’une autre personne. Connectez-vous avec le vôtre, ou prévenez la personne qui vous a invité.",
+		"issuer.unknown":                     "Aucun fournisseur d’identité n’est à cette adresse.",
+		"issuer.replayed":                    "Ce jeton a déjà servi.",
+		"invitation.issuer_first":            "{name} ne s’est pas encore connecté chez le fournisseur d’identité du groupe ({issuer}). La personne le fait sur la page de l’invitation, ou on l’invite de nouveau.",
 		"invitation.link_over":               "Ce lien n’est plus valable\u00a0: il a déjà servi, il a plus de 72 heures, ou il est retiré. Demandez-en un autre à la personne qui vous a invité.",
 		"invitation.passkeys_made":           "Vos deux clés d’accès sont déjà créées.",
 		"passkey.refused":                    "La clé d’accès n’est pas créée. Recommencez, et confirmez avec votre code, votre empreinte ou votre visage.",
@@ -253,7 +276,9 @@ var english = words{
 	Ended:        "Your session has ended: after 15 minutes without activity, or 8 hours in all. Sign in again.",
 	EndedInForm:  "Your session has ended, and nothing was saved. Sign in again, go back to the page, and try again.",
 	AgainTitle:   "Opening the page", Again: "You come from another site. The page opens in a moment; if not, continue.", Continue: "Continue",
-	SearchLabel: "Order, payment reference or operator's reference", Search: "Search", Work: "To do",
+	IssuerTitle: "Sign in at your identity provider", IssuerText: "Your passkey is known. Sign in at the identity provider of your group now, within ten minutes. Check that the address begins like this:",
+	SignedInThere: "Your identity provider has recognised you. The page opens in a moment; if not, continue.",
+	SearchLabel:   "Order, payment reference or operator's reference", Search: "Search", Work: "To do",
 	SessionsTitle: "Your sessions", SessionsText: "You can have three sessions at a time. If you do not know one of them, end the others and tell your supervisor.",
 	SessionOwn: "This one", SessionOther: "Another one", SessionBegun: "Begun", SessionUsed: "Last activity", EndOthers: "End the other sessions", SessionsEnded: "The other sessions have ended.", SessionsLink: "Your sessions",
 	NotPermittedTitle: "Page not allowed",
@@ -278,6 +303,7 @@ var english = words{
 		Make:   "Make a passkey", Failed: "The passkey was not made. Try again; for the second one choose another device.",
 		Tell: "Your two passkeys are made. Tell these eight digits, by voice, to the person who confirms your account. Do not send them in a message.",
 		Then: "You can sign in after this confirmation, and approve 24 hours later.", Passkey: "Passkey %d",
+		IssuerStep: "Identity provider", AtIssuer: "First sign in at the identity provider of your group. Then you make your passkeys.", Known: "Known to the identity provider as",
 	},
 	Roles: map[string]string{
 		"reader": "reader", "accountant": "accountant", "preparer": "preparer", "approver": "approver", "supervisor": "supervisor of counters", "agency-admin": "manager of accounts",
@@ -352,6 +378,24 @@ var english = words{
 		"agency.unknown":                     "No agency has this id.",
 		"rows.no_key":                        "The service cannot store this request. Tell operations.",
 		"rows.unsigned":                      "An upgrade of the service is not finished. Tell operations.",
+		"issuer.away":                        "The identity provider of your group does not answer: nobody can sign in at the moment. Try again in a few minutes. If it lasts, tell operations.",
+		"issuer.declined":                    "The identity provider has not signed you in. Try again, or ask whoever manages it.",
+		"issuer.other":                       "The answer is from another identity provider than that of your group. Nobody is signed in. Try again, and tell operations if it happens again.",
+		"issuer.code":                        "The identity provider does not know this sign-in any more: it was used already, or it is too late. Try again.",
+		"issuer.algorithm":                   "The answer of the identity provider is not signed as agreed. Nobody is signed in. Tell operations.",
+		"issuer.signature":                   "The signature of the answer is not that of the identity provider. Nobody is signed in. Tell operations.",
+		"issuer.audience":                    "The answer of the identity provider is for another service. Nobody is signed in. Tell operations.",
+		"issuer.nonce":                       "The answer of the identity provider is not the one to this sign-in. Nobody is signed in. Try again.",
+		"issuer.late":                        "The answer of the identity provider came too late, or its clock is behind. Try again, and tell operations if it happens again.",
+		"issuer.token":                       "The answer of the identity provider is incomplete. Nobody is signed in. Tell operations.",
+		"issuer.visit_over":                  "This sign-in is not under way in this browser any more: it is older than ten minutes, it was used already, or it began in another browser. Try again.",
+		"issuer.gone":                        "Your account signs in at an identity provider that the service does not find any more. Tell operations.",
+		"issuer.unbound":                     "Your account is not linked to the identity provider of your group yet. Ask for a new invitation, or tell operations.",
+		"issuer.other_person":                "The identity provider has recognised another person than that of this passkey. Sign out there, then try again with your account.",
+		"issuer.subject_taken":               "This account of the identity provider is another person's already. Sign in with your own, or tell whoever invited you.",
+		"issuer.unknown":                     "There is no identity provider at this address.",
+		"issuer.replayed":                    "This token was used already.",
+		"invitation.issuer_first":            "{name} has not signed in at the identity provider of the group ({issuer}) yet. The person does so on the page of the invitation, or is invited again.",
 		"invitation.link_over":               "This link is not valid any more: it was used, it is older than 72 hours, or it was withdrawn. Ask whoever invited you for another one.",
 		"invitation.passkeys_made":           "Your two passkeys are made already.",
 		"passkey.refused":                    "The passkey was not made. Try again, and confirm with your code, fingerprint or face.",

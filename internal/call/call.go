@@ -187,6 +187,47 @@ func (c *Client) Close() {
 	}
 }
 
+// HTTP returns a client for a library that makes calls itself, under the same rule. It follows no redirect, and the body of an
+// answer ends after limit bytes.
+func (c *Client) HTTP(limit int64) *http.Client {
+	return &http.Client{
+		Transport:     ruled{c, limit},
+		Timeout:       c.timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// ruled is a Client as a transport.
+type ruled struct {
+	client *Client
+	limit  int64
+}
+
+// RoundTrip implements http.RoundTripper.
+func (r ruled) RoundTrip(req *http.Request) (*http.Response, error) {
+	to, err := r.client.check(req.URL.String())
+	if err != nil {
+		return nil, err
+	}
+	resp, err := r.client.via(to).RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{&limited{from: resp.Body, left: r.limit}, resp.Body}
+	return resp, nil
+}
+
+// via is the transport to an address that was checked.
+func (c *Client) via(to *url.URL) tripper {
+	if c.loopback != nil && address.IsLoopback(to) {
+		return c.loopback
+	}
+	return c.transport
+}
+
 // Post sends a body with exactly these headers and Content-Length, and reads the
 // answer. A failure is a Result with a Fault.
 func (c *Client) Post(ctx context.Context, url string, header http.Header, body []byte) Result {
@@ -289,12 +330,8 @@ func (c *Client) roundTrip(ctx context.Context, timeout time.Duration, method, r
 		return Result{Fault: FaultUnusable}
 	}
 	req.Header = header
-	via := c.transport
-	if c.loopback != nil && address.IsLoopback(to) {
-		via = c.loopback
-	}
 	// RoundTrip and not http.Client: it follows no redirect and keeps no cookies.
-	resp, err := via.RoundTrip(req)
+	resp, err := c.via(to).RoundTrip(req)
 	if err != nil {
 		return fault(ctx, err)
 	}

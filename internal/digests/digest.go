@@ -43,6 +43,7 @@ const (
 	TopicOperator Topic = "operator" // an operator does not answer
 	TopicStaff    Topic = "staff"    // a person was made on the command line, for a group that has had people before
 	TopicPasskeys Topic = "passkeys" // the passkeys of an invited person were confirmed
+	TopicOutage   Topic = "outage"   // a passkey alone signs in until a time, because an identity provider is away
 )
 
 // Item is one thing that a member of staff is told.

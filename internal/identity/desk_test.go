@@ -136,7 +136,7 @@ func TestStaffSignInRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := func(browser secret.Text, answer []byte) error {
-		_, _, err := o.SignIn(t.Context(), browser, answer, "203.0.113.7")
+		_, err := o.SignIn(t.Context(), browser, answer, "/work", "203.0.113.7")
 		return err
 	}
 	refusedBy(t, in(secret.Mint(""), answer), "staff.passkey_refused", "")
@@ -392,7 +392,7 @@ func TestStoredProofSignsNobodyIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = o.SignIn(t.Context(), o.Browser, answer, "203.0.113.7")
+	_, err = o.SignIn(t.Context(), o.Browser, answer, "/work", "203.0.113.7")
 	refusedBy(t, err, "staff.passkey_refused", "")
 }
 

@@ -65,6 +65,9 @@ type Invitation struct {
 	WithdrawnAt            time.Time // zero: not withdrawn, and fewer than MaxWrongDigits wrong digits
 	Wrong                  int       // wrong digits so far
 	Passkeys               []InvitedPasskey
+	// IssuerAddress and Subject are who the invited person is at the identity provider of the group (iss and sub), once the person
+	// has signed in there; Email is what it says beside, which is shown and never compared.
+	IssuerAddress, Subject, Email string
 	// Forged means that the row is not as it was signed: the invitation opens nothing.
 	Forged bool
 
@@ -76,6 +79,7 @@ func toInvitation(r invitationRow, forged bool) Invitation {
 	i := Invitation{
 		ID: r.ID, StaffID: r.StaffID, InvitedBy: value(r.InvitedBy), ConfirmedBy: value(r.ConfirmedBy), InvitedAt: r.InvitedAt.UTC(), EndsAt: r.EndsAt.UTC(),
 		AcceptedAt: value(r.AcceptedAt), ConfirmedAt: value(r.ConfirmedAt), WithdrawnAt: value(r.WithdrawnAt), Wrong: int(r.Wrong), Forged: forged,
+		IssuerAddress: value(r.Issuer), Subject: value(r.Subject), Email: value(r.Email),
 		made: r.Passkeys, token: r.TokenHash,
 	}
 	for _, role := range r.Roles {
@@ -127,8 +131,8 @@ func (i Invitation) Open(now time.Time) bool {
 	return false
 }
 
-// Digits are the eight digits that the invited person tells whoever confirms, by voice: a hash of the invitation and of
-// both passkeys. They are empty before there are two.
+// Digits are the eight digits that the invited person tells whoever confirms, by voice: a hash of the invitation, of both
+// passkeys, and of who the person is at the identity provider of the group. They are empty before there are two passkeys.
 func (i Invitation) Digits() string {
 	if len(i.made) < MinPasskeys {
 		return ""
@@ -138,9 +142,12 @@ func (i Invitation) Digits() string {
 		hashes[n] = p.SPKIHash
 	}
 	slices.SortFunc(hashes, bytes.Compare)
+	if i.Subject != "" {
+		hashes = append(hashes, []byte(i.IssuerAddress), []byte(i.Subject))
+	}
 	said := []byte("quittance invitation v1\n" + i.ID)
 	for _, h := range hashes {
-		said = append(binary.BigEndian.AppendUint32(said, uint32(len(h))), h...) //nolint:gosec // 32 bytes
+		said = append(binary.BigEndian.AppendUint32(said, uint32(len(h))), h...) //nolint:gosec // a hash, or a line
 	}
 	sum := sha256.Sum256(said)
 	return fmt.Sprintf("%08d", binary.BigEndian.Uint64(sum[:8])%100_000_000)
@@ -150,12 +157,33 @@ func (i Invitation) Digits() string {
 type InvitationEntry struct {
 	Invitation
 	Of StaffEntry
+	// Issuer is the identity provider of the group; the zero value for none. A list does not have it.
+	Issuer Issuer
+}
+
+// AtIssuer reports whether the invited person has to sign in at the identity provider before the passkeys.
+func (i InvitationEntry) AtIssuer() bool {
+	return i.Issuer.ID != "" && (i.Subject == "" || i.IssuerAddress != i.Issuer.Address)
+}
+
+// atIssuer refuses what the invited person does after the sign-in at the identity provider.
+func (i InvitationEntry) atIssuer() error {
+	switch {
+	case i.Issuer.Forged:
+		return operation.Refuse(signed.CodeForged, "", operation.Args{"table": "staff_issuers", "key": i.Issuer.ID})
+	case i.AtIssuer():
+		return operation.Refuse("invitation.issuer_first", "id", operation.Args{"name": i.Of.Name, "issuer": i.Issuer.Address})
+	}
+	return nil
 }
 
 // Statement is what a person signs to confirm the invitation with digits as the person typed them.
 func (i InvitationEntry) Statement(digits string) Statement {
 	content := map[string]string{
 		"invitation": i.ID, "person": i.StaffID, "name": i.Of.Name, "number": i.Of.Number, "agency": i.Of.AgencyID, "roles": joined(i.Roles), "digits": typed(digits),
+	}
+	if i.Subject != "" {
+		content["issuer"], content["subject"] = i.IssuerAddress, i.Subject
 	}
 	for n, p := range i.made {
 		content[fmt.Sprintf("passkey_%d", n+1)] = hex.EncodeToString(p.SPKIHash)
@@ -356,7 +384,14 @@ func (t *Tx) invitation(ctx context.Context, id string) (InvitationEntry, error)
 	if list[n].Forged {
 		return InvitationEntry{}, operation.Refuse(signed.CodeForged, "", operation.Args{"table": "staff_invitations", "key": parsed})
 	}
-	return InvitationEntry{list[n], t.staffEntry(t.member(list[n].StaffID))}, nil
+	return t.invitationEntry(ctx, list[n])
+}
+
+func (t *Tx) invitationEntry(ctx context.Context, i Invitation) (InvitationEntry, error) {
+	e := InvitationEntry{Invitation: i, Of: t.staffEntry(t.member(i.StaffID))}
+	var err error
+	e.Issuer, err = issuerOf(ctx, t.tx, nil, t.tx.Forged, e.Of.AgencyID)
+	return e, err
 }
 
 // ListInvitations lists all invitations, the oldest first. With a verifier it says which are forged; nil lists the rows as
@@ -370,7 +405,7 @@ func ListInvitations(ctx context.Context, pool *pgxpool.Pool, v *signed.Verifier
 		}
 		list, err := readInvitations(ctx, tx, v, forged)
 		for _, i := range list {
-			out = append(out, InvitationEntry{i, s.staffEntry(s.member(i.StaffID))})
+			out = append(out, InvitationEntry{Invitation: i, Of: s.staffEntry(s.member(i.StaffID))})
 		}
 		return err
 	})
@@ -399,6 +434,10 @@ func InvitationOf(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, s 
 			if found[n].Of.Agency, err = db.New(tx).AgencySlug(ctx, given(staff[i.StaffID].AgencyID)); err != nil {
 				return fmt.Errorf("reading the agency of an invitation: %w", err)
 			}
+			forged := func(r signed.Row) bool { return keys != nil && !r.Verified }
+			if found[n].Issuer, err = issuerOf(ctx, tx, signed.NewVerifier(keys), forged, found[n].Of.AgencyID); err != nil {
+				return err
+			}
 		}
 		entry, err = bySecret(found, s, now)
 		return err
@@ -425,9 +464,13 @@ func (t *Tx) open(ctx context.Context, s secret.Text) (InvitationEntry, error) {
 	}
 	entries := make([]InvitationEntry, len(list))
 	for n, i := range list {
-		entries[n] = InvitationEntry{i, t.staffEntry(t.member(i.StaffID))}
+		entries[n] = InvitationEntry{Invitation: i, Of: t.staffEntry(t.member(i.StaffID))}
 	}
-	return bySecret(entries, s, t.tx.Now)
+	found, err := bySecret(entries, s, t.tx.Now)
+	if err != nil {
+		return found, err
+	}
+	return t.invitationEntry(ctx, found.Invitation)
 }
 
 // AcceptInvitation uses a link up, and returns the secret with which the browser goes on. origin is the address of the
@@ -461,7 +504,7 @@ func AcceptInvitation(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys
 
 // BeginInvitedPasskey returns the options with which the browser of an accepted invitation makes a passkey
 // (PublicKeyCredentialCreationOptionsJSON, below publicKey). A refusal is an *operation.Error: invitation.link_over,
-// invitation.passkeys_made.
+// invitation.issuer_first, invitation.passkeys_made.
 func BeginInvitedPasskey(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, party *passkeys.Party, browser secret.Text, now time.Time) (json.RawMessage, error) {
 	i, err := InvitationOf(ctx, pool, keys, browser, now)
 	if err != nil {
@@ -490,6 +533,9 @@ func (i InvitationEntry) owner() (passkeys.Owner, error) {
 		return passkeys.Owner{}, operation.Refuse("invitation.link_over", "", nil)
 	case len(i.made) >= MinPasskeys:
 		return passkeys.Owner{}, operation.Refuse("invitation.passkeys_made", "", nil)
+	}
+	if err := i.atIssuer(); err != nil {
+		return passkeys.Owner{}, err
 	}
 	id, err := uuid.Parse(i.StaffID)
 	o := passkeys.Owner{ID: id, Name: i.Of.Name}
@@ -647,7 +693,7 @@ func (t *Tx) mayConfirm(i InvitationEntry, me Staff, by By) error {
 	case by.Signer != nil && me.ID == i.StaffID:
 		return operation.Refuse("invitation.own", "id", args)
 	}
-	return nil
+	return i.atIssuer()
 }
 
 // countWrong counts wrong digits, and returns what the person is told.
@@ -695,6 +741,11 @@ func (t *Tx) confirm(ctx context.Context, i InvitationEntry, me Staff) (StaffEnt
 			CreatedAt: now, ApprovesFrom: now.Add(ApprovesAfter), SignCount: int64(count),
 		}); err != nil {
 			return StaffEntry{}, fmt.Errorf("storing a passkey: %w", err)
+		}
+	}
+	if i.Subject != "" {
+		if err := t.bind(ctx, m, i.IssuerAddress, i.Subject); err != nil {
+			return StaffEntry{}, err
 		}
 	}
 	if m.State() == StaffStateProposed {

@@ -621,7 +621,7 @@ func (b *Book) Read(ctx context.Context, now time.Time) (p People, err error) {
 			return err
 		}
 		for _, i := range list {
-			p.Invitations = append(p.Invitations, InvitationEntry{i, s.staffEntry(s.member(i.StaffID))})
+			p.Invitations = append(p.Invitations, InvitationEntry{Invitation: i, Of: s.staffEntry(s.member(i.StaffID))})
 		}
 		p.Changes, err = s.readChanges(ctx, tx, b.verifier, forged, now)
 		return err
@@ -643,7 +643,7 @@ type PeopleStep struct {
 // History returns what the audit table has about a person's account, the newest first, most rows at most. What the person
 // reads and signs in is not part of it.
 func (b *Book) History(ctx context.Context, personID string, most int) ([]PeopleStep, error) {
-	rows, err := b.pool.Query(ctx, `SELECT at, action, actor FROM audit WHERE subject = $1 AND action LIKE 'staff.%' AND action NOT IN ('staff.sign_in', 'staff.refused', 'staff.read') ORDER BY at DESC, id DESC LIMIT $2`, personID, most)
+	rows, err := b.pool.Query(ctx, `SELECT at, action, actor FROM audit WHERE subject = $1 AND action LIKE 'staff.%' AND action NOT IN ('staff.sign_in', 'staff.refused', 'staff.read', 'staff.issuer_refused', 'staff.issuer_logout') ORDER BY at DESC, id DESC LIMIT $2`, personID, most)
 	if err != nil {
 		return nil, fmt.Errorf("reading the history of a person: %w", err)
 	}

@@ -225,3 +225,34 @@ DELETE FROM staff_challenges WHERE session = @session AND challenge = @challenge
 -- name: InsertDecision :exec
 INSERT INTO decisions (id, at, staff_id, kind, subject, verdict, agency_id, statement, challenge, passkey_id, public_key, client_data, authenticator_data, assertion)
 VALUES (@id, @at, @staff_id, @kind, @subject, @verdict, sqlc.narg('agency_id'), @statement, @challenge, @passkey_id, @public_key, @client_data, @authenticator_data, @assertion);
+
+-- name: BindStaff :exec
+UPDATE staff SET issuer = sqlc.narg('issuer'), subject = sqlc.narg('subject') WHERE id = @id;
+
+-- name: BindInvitation :exec
+UPDATE staff_invitations SET issuer = @issuer, subject = @subject, email = sqlc.narg('email') WHERE id = @id;
+
+-- name: BeginAtIssuer :exec
+INSERT INTO staff_issuer_sign_ins (browser, issuer_id, staff_id, passkey_id, invitation_id, next, at, mac)
+VALUES (@browser, @issuer_id, @staff_id, sqlc.narg('passkey_id'), sqlc.narg('invitation_id'), @next, @at, @mac);
+
+-- name: AtIssuer :one
+SELECT issuer_id, staff_id, passkey_id, invitation_id, next, at, mac FROM staff_issuer_sign_ins WHERE browser = @browser;
+
+-- name: TakeAtIssuer :one
+DELETE FROM staff_issuer_sign_ins WHERE browser = @browser RETURNING issuer_id, staff_id, passkey_id, invitation_id, next, at, mac;
+
+-- name: EndAtIssuer :exec
+DELETE FROM staff_issuer_sign_ins WHERE staff_id = @staff_id;
+
+-- name: CleanAtIssuer :exec
+DELETE FROM staff_issuer_sign_ins WHERE at <= @before;
+
+-- name: UseLogoutToken :execrows
+INSERT INTO staff_logout_tokens (issuer_id, token, ends_at) VALUES (@issuer_id, @token, @ends_at) ON CONFLICT DO NOTHING;
+
+-- name: CleanLogoutTokens :exec
+DELETE FROM staff_logout_tokens WHERE ends_at <= @before;
+
+-- name: StaffOfSubject :many
+SELECT id FROM staff WHERE issuer = @issuer AND subject = @subject ORDER BY id;

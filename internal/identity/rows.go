@@ -34,6 +34,7 @@ type (
 		Number, SuspendedBy              *string
 		SuspendedAt                      *time.Time
 		Invited                          bool
+		Issuer, Subject                  *string
 	}
 	roleRow struct {
 		StaffID, Role string
@@ -55,6 +56,7 @@ type (
 		AcceptedAt, ConfirmedAt, WithdrawnAt *time.Time
 		Passkeys                             []invitedRow
 		Wrong                                int64
+		Issuer, Subject, Email               *string
 	}
 	changeRow struct {
 		ID, StaffID, Kind, Reason, State string
@@ -71,6 +73,15 @@ type (
 		CreatedAt, EndsAt                               time.Time
 		Args                                            map[string]any
 		DoneAt                                          *time.Time
+	}
+	issuerRow struct {
+		ID, Address, ClientID string
+		SecretSealed          []byte
+		AgencyID              *string
+		Algorithms            []string
+		CreatedAt             time.Time
+		OutageUntil           *time.Time
+		OutageReason          string
 	}
 	contactRow struct {
 		ID, StaffID, Masked, Locale string

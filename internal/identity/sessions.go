@@ -110,5 +110,8 @@ func Sweep(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 	if err := q.CleanStaffSessions(ctx, db.CleanStaffSessionsParams{BegunBefore: now.Add(-StaffSessionLifetime), UsedBefore: now.Add(-StaffSessionIdle)}); err != nil {
 		return fmt.Errorf("deleting ended sessions of staff: %w", err)
 	}
+	if err := errors.Join(q.CleanAtIssuer(ctx, now.Add(-IssuerVisitLife)), q.CleanLogoutTokens(ctx, now)); err != nil {
+		return fmt.Errorf("deleting visits to issuers: %w", err)
+	}
 	return nil
 }

@@ -51,6 +51,9 @@ type Staff struct {
 	// did it; empty for the command line.
 	SuspendedAt time.Time
 	SuspendedBy string
+	// Issuer and Subject are who the person is at the identity provider of the group (iss and sub); empty when the person signs in
+	// with a passkey alone.
+	Issuer, Subject string
 	// Roles are sorted. A role whose row is not as it was signed is none.
 	Roles   []Role
 	doubted []Role // those whose rows are not as they were signed
@@ -64,7 +67,7 @@ func toStaff(r staffRow, forged bool) Staff {
 	return Staff{
 		ID: r.ID, Name: r.Name, AgencyID: value(r.AgencyID), Clerks: r.Clerks, CreatedAt: r.CreatedAt, ProposedBy: value(r.ProposedBy),
 		ApprovedBy: value(r.ApprovedBy), ApprovedAt: value(r.ApprovedAt), RevokedAt: value(r.RevokedAt), Forged: forged,
-		Number: value(r.Number), Invited: r.Invited, SuspendedAt: value(r.SuspendedAt), SuspendedBy: value(r.SuspendedBy),
+		Number: value(r.Number), Invited: r.Invited, SuspendedAt: value(r.SuspendedAt), SuspendedBy: value(r.SuspendedBy), Issuer: value(r.Issuer), Subject: value(r.Subject),
 	}
 }
 
@@ -150,7 +153,7 @@ type StaffEntry struct {
 // Group names those who decide about the person.
 func (e StaffEntry) Group() string {
 	if e.Operations() {
-		return "operations"
+		return operations
 	}
 	return e.Agency
 }

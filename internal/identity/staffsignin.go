@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/identity/internal/db"
+	"quittance/internal/openid"
 	"quittance/internal/operation"
 	"quittance/internal/passkeys"
 	"quittance/internal/secret"
@@ -37,7 +38,7 @@ const LabelStaffSignIns = "staff sign-ins"
 // may not act any more, or the passkey was removed.
 var ErrStaffSessionEnded = fmt.Errorf("%w: the session has ended", ErrUnauthorized)
 
-// DeskConfig configures a Desk. All fields are required.
+// DeskConfig configures a Desk. All fields but Loopback are required.
 type DeskConfig struct {
 	Pool *pgxpool.Pool
 	// Keys prove sessions (LabelStaffSignIns) and verify the rows of people.
@@ -47,13 +48,17 @@ type DeskConfig struct {
 	Log *slog.Logger
 	// Now returns the time of the service's clock in UTC.
 	Now func() time.Time
+	// Loopback allows identity providers on this machine, in developer mode.
+	Loopback bool
 }
 
-// Desk signs members of staff in with their passkeys and verifies what a passkey has signed. Safe for concurrent use.
+// Desk signs members of staff in with their passkeys, and at the identity provider of their group, and verifies what a passkey
+// has signed. Safe for concurrent use.
 type Desk struct {
-	cfg   DeskConfig
-	party *passkeys.Party
-	macs  *secret.MACs
+	cfg     DeskConfig
+	party   *passkeys.Party
+	macs    *secret.MACs
+	issuers *openid.Client
 }
 
 // OpenDesk makes the Desk of a host.
@@ -69,7 +74,7 @@ func OpenDesk(cfg DeskConfig) (*Desk, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the staff desk: %w", err)
 	}
-	return &Desk{cfg, party, macs}, nil
+	return &Desk{cfg, party, macs, openid.New(openid.Config{Loopback: cfg.Loopback})}, nil
 }
 
 // Available reports whether browsers allow passkeys at the address of the pages.
@@ -93,23 +98,33 @@ func (d *Desk) BeginSignIn(ctx context.Context, browser secret.Text) (json.RawMe
 	return options, nil
 }
 
-// SignIn begins a session of the person whose passkey a browser has proved (AuthenticationResponseJSON). origin is
-// the address of the browser, for the audit table. Refusals are *operation.Error: staff.passkey_refused, and for a
-// person who has proved the passkey staff.suspended, staff.revoked, staff.not_approved or staff.waits.
-func (d *Desk) SignIn(ctx context.Context, browser secret.Text, response []byte, origin string) (session secret.Text, who Staff, err error) {
+// SignedIn is where the proof of a passkey leads.
+type SignedIn struct {
+	Who Staff
+	// Session is the session that has begun; empty while the identity provider of the group has to answer first.
+	Session secret.Text
+	// Turn is the secret with which the browser goes to the identity provider; empty with a session.
+	Turn secret.Text
+}
+
+// SignIn takes the passkey that a browser has proved (AuthenticationResponseJSON). It begins a session of the person, or, when the
+// group has an identity provider, a visit there (Depart, Arrive). next is the address of this site to which the visit leads; origin is
+// the address of the browser, for the audit table. Refusals are *operation.Error: staff.passkey_refused, and for a person who has
+// proved the passkey staff.suspended, staff.revoked, staff.not_approved, staff.waits, issuer.unbound or issuer.gone.
+func (d *Desk) SignIn(ctx context.Context, browser secret.Text, response []byte, next, origin string) (in SignedIn, err error) {
 	now := d.cfg.Now().UTC()
 	refused := operation.Refuse("staff.passkey_refused", "", nil)
 	answer, err := passkeys.ParseAssertion(response)
 	// The challenge of a decision is longer, and its answer is stored: nobody signs in with one that somebody has copied.
 	if err != nil || len(answer.Challenge()) != passkeys.SignInChallenge {
-		return session, who, refused
+		return in, refused
 	}
 	challenge, err := passkeys.Take(ctx, d.cfg.Pool, browser, passkeys.PurposeSignIn, now)
 	if errors.Is(err, passkeys.ErrRefused) {
-		return session, who, refused
+		return in, refused
 	}
 	if err != nil {
-		return session, who, fmt.Errorf("signing staff in: %w", err)
+		return in, fmt.Errorf("signing staff in: %w", err)
 	}
 	err = pgx.BeginFunc(ctx, d.cfg.Pool, func(tx pgx.Tx) error {
 		key, err := d.passkey(ctx, tx, answer.CredentialID())
@@ -120,8 +135,8 @@ func (d *Desk) SignIn(ctx context.Context, browser secret.Text, response []byte,
 		if err != nil {
 			return err
 		}
-		who = staff[key.StaffID]
-		owner, err := who.owner(key)
+		in.Who = staff[key.StaffID]
+		owner, err := in.Who.owner(key)
 		if err != nil || key.ID == "" || !key.InForce() || key.Host != d.party.Host() {
 			return refused
 		}
@@ -129,33 +144,53 @@ func (d *Desk) SignIn(ctx context.Context, browser secret.Text, response []byte,
 		if err != nil {
 			return refused
 		}
-		if err := who.refusedSignIn(); err != nil {
+		if err := in.Who.refusedSignIn(); err != nil {
 			return err
 		}
 		if err := d.used(ctx, tx, key.ID, proven, now); err != nil {
 			return err
 		}
-		session = secret.Mint("")
-		hash := hashOf(session)
-		q := db.New(tx)
-		if err := q.BeginStaffSession(ctx, db.BeginStaffSessionParams{
-			Hash: hash, StaffID: who.ID, PasskeyID: key.ID, Now: now, Mac: d.sessionMAC(hash, who.ID, key.ID, now),
-		}); err != nil {
+		issuer, away, err := d.issuerOf(ctx, tx, in.Who, now)
+		if err != nil {
 			return err
 		}
-		if err := q.KeepNewestStaffSessions(ctx, db.KeepNewestStaffSessionsParams{StaffID: who.ID, Hash: hash, Now: now, Others: MaxStaffSessions - 1}); err != nil {
+		if issuer.ID != "" {
+			in.Turn, err = d.turn(ctx, tx, atIssuer{issuerID: issuer.ID, staffID: in.Who.ID, passkeyID: key.ID, next: next, at: now})
 			return err
 		}
-		return operation.Record(ctx, tx, who.Actor(origin), now, operation.Entry{Action: "staff.sign_in", Subject: who.ID, AgencyID: who.AgencyID, Detail: map[string]any{"passkey": key.ID}})
+		detail := map[string]any{"passkey": key.ID}
+		if away {
+			detail["issuer"] = "away"
+		}
+		in.Session, err = d.begin(ctx, tx, in.Who, key.ID, origin, now, detail)
+		return err
 	})
+	return in, signingIn(err)
+}
+
+// signingIn is the error of a sign-in: a refusal as it is.
+func signingIn(err error) error {
 	var refusal *operation.Error
-	switch {
-	case errors.As(err, &refusal):
-		return session, who, err
-	case err != nil:
-		return session, who, fmt.Errorf("signing staff in: %w", err)
+	if err == nil || errors.As(err, &refusal) {
+		return err
 	}
-	return session, who, nil
+	return fmt.Errorf("signing staff in: %w", err)
+}
+
+// begin begins a session of a person with a passkey, and records it.
+func (d *Desk) begin(ctx context.Context, tx pgx.Tx, who Staff, passkeyID, origin string, now time.Time, detail map[string]any) (secret.Text, error) {
+	session := secret.Mint("")
+	hash := hashOf(session)
+	q := db.New(tx)
+	if err := q.BeginStaffSession(ctx, db.BeginStaffSessionParams{
+		Hash: hash, StaffID: who.ID, PasskeyID: passkeyID, Now: now, Mac: d.sessionMAC(hash, who.ID, passkeyID, now),
+	}); err != nil {
+		return secret.Text{}, err
+	}
+	if err := q.KeepNewestStaffSessions(ctx, db.KeepNewestStaffSessionsParams{StaffID: who.ID, Hash: hash, Now: now, Others: MaxStaffSessions - 1}); err != nil {
+		return secret.Text{}, err
+	}
+	return session, operation.Record(ctx, tx, who.Actor(origin), now, operation.Entry{Action: "staff.sign_in", Subject: who.ID, AgencyID: who.AgencyID, Detail: detail})
 }
 
 // refusedSignIn returns why a person who has proved a passkey may not sign in; nil for none.

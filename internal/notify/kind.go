@@ -173,6 +173,15 @@ var StaffPasskeys = Kind{
 	Samples: StaffAdded.Samples, Life: 24 * time.Hour, Money: true, Retries: StaffDigest.Retries,
 }
 
+// StaffOutage is the kind of e-mails that tell the people of a group at once that passkeys alone sign in until "date", because
+// their identity provider is away (docs/design/staff.md). "issuers" is a list, a line an identity provider.
+var StaffOutage = Kind{
+	Name: "staff_outage", Version: 1, Channels: []provider.Channel{provider.ChannelEmail},
+	Variables: []string{VariableDate}, InEmail: []string{VariableIssuers},
+	Samples: map[string]string{VariableDate: "30/11/2026 15:30", VariableIssuers: "idp.example.org (impots)"},
+	Life:    24 * time.Hour, Money: true, Retries: StaffDigest.Retries,
+}
+
 // PeriodClosed is the kind of e-mails that tell an agency that a period of an account was closed, with the "statement"
 // that is signed (docs/design/reconciliation.md § "Signed closes"), its "signature" and the id of its "key", and some of
 // it in readable form: the number of rows ("count") under the "root", new, matched and open money, and open breaks.
@@ -284,6 +293,8 @@ const (
 	VariableOperatorList = "operator_list"
 	// Of StaffAdded and StaffPasskeys.
 	VariablePeople = "people"
+	// Of StaffOutage.
+	VariableIssuers = "issuers"
 	// Of kinds about batches.
 	VariableBatch  = "batch"
 	VariableReason = "reason"
@@ -301,7 +312,7 @@ const (
 // Kinds lists all kinds. A further kind is one line here, and its templates.
 func Kinds() []Kind {
 	return []Kind{
-		SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, PartlyReversed, Refunded, DueReminder, StaffDigest, StaffAdded, StaffPasskeys, PeriodClosed,
+		SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, PartlyReversed, Refunded, DueReminder, StaffDigest, StaffAdded, StaffPasskeys, StaffOutage, PeriodClosed,
 		BatchToApprove, BatchApproved, BatchRejected, BatchExpired, BatchHeld, BatchDone, BatchUnfunded, BatchAccountClosed, BatchPolicy, BatchPeople, BatchRevoked,
 	}
 }

@@ -206,3 +206,17 @@ UPDATE replaced_accounts SET reports_sealed = @sealed WHERE id = @id AND reports
 
 -- name: ResealWebhookSecret :execrows
 UPDATE webhook_secrets SET sealed = @sealed WHERE endpoint_id = @endpoint_id AND digest = @digest AND sealed = @was;
+
+-- name: ResealStaffIssuer :execrows
+UPDATE staff_issuers SET secret_sealed = @sealed WHERE id = @id AND secret_sealed = @was;
+
+-- name: PutStaffIssuer :exec
+INSERT INTO staff_issuers (id, address, client_id, secret_sealed, agency_id, algorithms, created_at)
+VALUES (@id, @address, @client_id, @secret_sealed, sqlc.narg('agency_id'), @algorithms, @created_at)
+ON CONFLICT (id) DO UPDATE SET client_id = excluded.client_id, secret_sealed = excluded.secret_sealed, algorithms = excluded.algorithms;
+
+-- name: DeleteStaffIssuer :exec
+DELETE FROM staff_issuers WHERE id = @id;
+
+-- name: SetIssuerOutage :exec
+UPDATE staff_issuers SET outage_until = sqlc.narg('outage_until'), outage_reason = @outage_reason WHERE id = @id;

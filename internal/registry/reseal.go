@@ -74,6 +74,11 @@ var sealedColumns = []sealedColumn{
 			return q.ResealWebhookSecret(ctx, db.ResealWebhookSecretParams{Sealed: with, EndpointID: r.EndpointID, Digest: r.Digest, Was: r.Sealed})
 		}}
 	})},
+	{"staff_issuers", "secret_sealed", LabelStaffIssuers, each("staff_issuers", func(q *db.Queries, r db.StaffIssuer) sealed {
+		return sealed{value: r.SecretSealed, aad: IssuerAAD(r.ID, r.Address, r.AgencyID), put: func(ctx context.Context, with []byte) (int64, error) {
+			return q.ResealStaffIssuer(ctx, db.ResealStaffIssuerParams{Sealed: with, ID: r.ID, Was: r.SecretSealed})
+		}}
+	})},
 }
 
 // filled leaves out rows of before the column was filled (SealReports).

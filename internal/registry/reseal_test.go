@@ -119,7 +119,7 @@ func TestResealRetiresTheOldKey(t *testing.T) {
 	if seen(both) != before {
 		t.Error("in the middle something does not open")
 	}
-	want := map[string]string{"erp_settings": "1/1/0", "connector_accounts": "2/0/0", "connector_accounts (reports)": "2/0/0", "replaced_accounts": "1/0/0", "replaced_accounts (reports)": "1/0/0", "webhook_secrets": "4/0/0", "signatures of rows": "31/9/0"}
+	want := map[string]string{"erp_settings": "1/1/0", "connector_accounts": "2/0/0", "connector_accounts (reports)": "2/0/0", "replaced_accounts": "1/0/0", "replaced_accounts (reports)": "1/0/0", "webhook_secrets": "4/0/0", "staff_issuers": "0/0/0", "signatures of rows": "31/9/0"}
 	if got := reseal(t, h, both, 2); !maps.Equal(got, want) {
 		t.Errorf("counts %v, want %v (sealed/before/unopened)", got, want)
 	}
@@ -226,6 +226,7 @@ func TestResealKnowsEveryColumn(t *testing.T) {
 		"staff_passkeys.credential_id": true, "staff_passkeys.spki_hash": true, "staff_invitations.token_hash": true, "staff_requests.token_hash": true, "staff_sessions.hash": true, "staff_challenges.session": true, "staff_challenges.challenge": true,
 		"staff_challenges.statement": true, "decisions.statement": true, "decisions.challenge": true, // public, SHA-256 or random
 		"decisions.public_key": true, "decisions.client_data": true, "decisions.authenticator_data": true, "decisions.assertion": true, // signed by a person's passkey
+		"staff_issuer_sign_ins.browser": true, "staff_logout_tokens.token": true, "staff_issuer_sign_ins.mac": true, // hashes; short-lived
 		"staff_sessions.mac":    true,                                                                                                                      // short-lived
 		"citizen_addresses.mac": true, "citizen_links.mac": true, "citizen_passkeys.mac": true, "citizen_sessions.mac": true, "subject_contacts.mac": true, // citizens.ProveAgain, which secrets reseal calls
 		"receipt_requests.address": true, "receipt_requests.client": true, "receipt_requests.site": true, "receipt_requests.provider": true, // hashes of the reference key, for a day

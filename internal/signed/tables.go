@@ -68,6 +68,7 @@ var Tables = []Table{
 	{Name: "staff_invitations", Key: []string{"id"}, Order: "invited_at, id", Since: portals, Of: OfStaff, OnPages: true},
 	{Name: "staff_changes", Key: []string{"id"}, Order: "proposed_at, id", Since: portals, Of: OfStaff},
 	{Name: "staff_requests", Key: []string{"id"}, Order: "created_at, id", Since: requests, Of: OfStaff, OnPages: true},
+	{Name: "staff_issuers", Key: []string{"id"}, Order: "created_at, id", Since: issuers, Of: OfStaff},
 	{Name: "link_code_epochs", Key: []string{"epoch"}, Since: accounts},
 }
 
@@ -121,7 +122,8 @@ const (
 	accounts   = 2 // epochs of link codes; accounts of citizens are proved with them (citizens.ProveAll)
 	requests   = 3 // what people ask for on the page about people
 	payouts    = 4 // which payout account pays which lines
-	generation = payouts
+	issuers    = 5 // identity providers of groups of staff
+	generation = issuers
 )
 
 // Known reports whether the rows of a table are signed.

@@ -353,6 +353,8 @@ func (d *Digester) tell(ctx context.Context, g digests.Digest) (outcome string, 
 		m = people(notify.StaffAdded, identity.StaffWait, g, s, to.Text(), staff)
 	case digests.TopicPasskeys:
 		m = people(notify.StaffPasskeys, identity.ApprovesAfter, g, s, to.Text(), staff)
+	case digests.TopicOutage:
+		m = outage(g, s, to.Text())
 	case digests.TopicCase, digests.TopicERP, digests.TopicOperator:
 	}
 	err = d.cfg.Sender.Send(ctx, m)
@@ -400,6 +402,23 @@ func people(kind notify.Kind, after time.Duration, g digests.Digest, s identity.
 		ID:   notify.MessageID(kind, provider.ChannelEmail, g.StaffID, g.Window.Format(time.RFC3339Nano)),
 		Kind: kind, Channel: provider.ChannelEmail, To: to, Locale: string(s.Contact.Language), AgencyID: s.AgencyID, Live: true, At: g.Window,
 		Variables: map[string]string{notify.VariableDate: localMinute(g.Window.Add(after)), notify.VariablePeople: strings.Join(lines, "\n")},
+	}
+}
+
+// outage returns the message that passkeys alone sign in, until the last end among the items.
+func outage(g digests.Digest, s identity.StaffEntry, to string) notify.Message {
+	var lines []string
+	var until time.Time
+	for _, i := range g.Items {
+		lines = append(lines, i.Subject)
+		if end, err := time.Parse(time.RFC3339, i.Detail); err == nil && end.After(until) {
+			until = end
+		}
+	}
+	return notify.Message{
+		ID:   notify.MessageID(notify.StaffOutage, provider.ChannelEmail, g.StaffID, g.Window.Format(time.RFC3339Nano)),
+		Kind: notify.StaffOutage, Channel: provider.ChannelEmail, To: to, Locale: string(s.Contact.Language), AgencyID: s.AgencyID, Live: true, At: g.Window,
+		Variables: map[string]string{notify.VariableDate: localMinute(until), notify.VariableIssuers: strings.Join(lines, "\n")},
 	}
 }
 

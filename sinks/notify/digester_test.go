@@ -26,6 +26,7 @@ import (
 	messages "quittance/internal/notify"
 	"quittance/internal/passkeys"
 	"quittance/internal/provider"
+	"quittance/internal/secret"
 	"quittance/internal/signed"
 	"quittance/money"
 	"quittance/money/localtime"
@@ -324,6 +325,25 @@ func TestManagersAreToldOfPasskeys(t *testing.T) {
 	o.arrive(map[string]int{"jean": 1, "chloe": 1, "mireille": 0, "op": 0})
 	from := localtime.In(o.Now().Add(identity.ApprovesAfter)).Format("02/01/2006")
 	has(t, o.letters("jean")[0], []string{"Chloé (impots) - " + made.StaffID, "à partir du " + from, "quittance staff suspend"}, []string{made.Secret.Reveal(), i.Digits(), "Hello"})
+}
+
+// A passkey alone signs in, because the identity provider of a group is away: its people are told at once, until when.
+func TestPeopleAreToldOfOutages(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.start()
+	deliverytest.Start(t, o.digester(o.sender))
+	if _, err := identity.AddIssuer(t.Context(), o.House.Pool, o.House.Keys, registries.Actor, identity.IssuerRequest{Address: "https://idp.example.org", ClientID: "quittance", Secret: secret.NewText("client-secret"), Agency: "impots"}, o.Now()); err != nil {
+		t.Fatal(err)
+	}
+	set, err := identity.BeginOutage(t.Context(), o.House.Pool, o.House.Keys, registries.Actor, "impots", 4*time.Hour, "ticket 4711", o.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.arrive(map[string]int{"jean": 1, "mireille": 1, "op": 0})
+	until := localtime.In(set.OutageUntil).Format("02/01/2006 15:04")
+	has(t, o.letters("jean")[0], []string{"idp.example.org (impots)", "Jusqu’au " + until, "quittance staff outage"}, []string{"client-secret", "Hello"})
+	has(t, o.letters("mireille")[0], []string{"idp.example.org (impots)", "Until " + until}, []string{"client-secret", "Bonjour"})
 }
 
 // ending is a sender whose process ends when Kafka has the message.

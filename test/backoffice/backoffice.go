@@ -125,7 +125,7 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 	if len(as) > 0 {
 		pool, keys = as[0](w.House)
 		var err error
-		if w.Desk, err = identity.OpenDesk(identity.DeskConfig{Pool: pool, Keys: keys, URL: office.URL, Log: servers.Logger(t), Now: w.Now}); err != nil {
+		if w.Desk, err = identity.OpenDesk(identity.DeskConfig{Pool: pool, Keys: keys, URL: office.URL, Log: servers.Logger(t), Now: w.Now, Loopback: true}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -49,7 +49,7 @@ func Open(t *testing.T, agency string, roles []identity.Role, names ...string) O
 	begin := registries.Epoch
 	o.now.Store(&begin)
 	var err error
-	if o.Desk, err = identity.OpenDesk(identity.DeskConfig{Pool: o.Pool, Keys: o.Keys, URL: URL, Log: servers.Logger(t), Now: o.Now}); err != nil {
+	if o.Desk, err = identity.OpenDesk(identity.DeskConfig{Pool: o.Pool, Keys: o.Keys, URL: URL, Log: servers.Logger(t), Now: o.Now, Loopback: true}); err != nil {
 		t.Fatal(err)
 	}
 	o.Add(t, agency, roles, names...)
@@ -126,11 +126,11 @@ func (o Office) SignInAs(t *testing.T, name string) (secret.Text, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	session, who, err := o.SignIn(t.Context(), o.Browser, answer, "203.0.113.7")
-	if err == nil && who.Name != name {
-		t.Errorf("%s signed in as %s", name, who.Name)
+	in, err := o.SignIn(t.Context(), o.Browser, answer, "/work", "203.0.113.7")
+	if err == nil && in.Who.Name != name {
+		t.Errorf("%s signed in as %s", name, in.Who.Name)
 	}
-	return session, err
+	return in.Session, err
 }
 
 // Acting signs a person in and returns who acts.

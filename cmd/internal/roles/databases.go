@@ -103,7 +103,7 @@ var (
 		"agencies", "applications", "cashin_access", "connector_accounts", "erp_settings", "fees", "link_code_epochs", "payout_modes", "platform", "receipt_keys", "registry_revision",
 		"replaced_accounts", "row_manifest", "service_mappings", "services", "staff_manifest", "statement_accounts", "webhook_endpoints", "webhook_secrets")
 	// registryRead is the configuration and the identities: hashes of keys, clerks, staff. Each role with master keys reads both.
-	registryRead = rows(registryOnly, may("select", "api_keys", "cashin_pairs", "clerks", "staff", "staff_changes", "staff_contacts", "staff_invitations", "staff_passkeys", "staff_requests", "staff_roles"))
+	registryRead = rows(registryOnly, may("select", "api_keys", "cashin_pairs", "clerks", "staff", "staff_changes", "staff_contacts", "staff_invitations", "staff_issuers", "staff_passkeys", "staff_requests", "staff_roles"))
 	// deliveriesRead is what tells a sink of deliveries what was sent before.
 	deliveriesRead = may("select", "deliveries", "delivery_destinations", "delivery_positions")
 	// deliveriesMade is what makes a delivery due.
@@ -142,8 +142,8 @@ func operatorDatabases() Databases {
 			may("select insert update", "digests"), // staff are told at once who is made on the command line
 			// the registry, and what is derived from its changes
 			may("insert update", "agencies", "api_keys", "applications", "cashin_access", "cashin_pairs", "clerks", "connector_accounts", "erp_settings", "fees",
-				"receipt_keys", "replaced_accounts", "services", "staff", "staff_changes", "staff_contacts", "staff_invitations", "staff_passkeys", "staff_requests", "staff_roles", "statement_accounts", "webhook_endpoints", "webhook_secrets"),
-			may("insert update delete", "payout_modes", "service_mappings"), may("delete", "staff_contacts", "staff_roles"), may("select", "decisions"), may("update", "platform"), may("insert update", "row_manifest", "staff_manifest"),
+				"receipt_keys", "replaced_accounts", "services", "staff", "staff_changes", "staff_contacts", "staff_invitations", "staff_issuers", "staff_passkeys", "staff_requests", "staff_roles", "statement_accounts", "webhook_endpoints", "webhook_secrets"),
+			may("insert update delete", "payout_modes", "service_mappings"), may("delete", "staff_contacts", "staff_issuers", "staff_roles"), may("select", "decisions"), may("update", "platform"), may("insert update", "row_manifest", "staff_manifest"),
 			// a forged row is deleted before it is set anew
 			may("delete", "cashin_access", "connector_accounts", "erp_confirmations", "erp_settings", "fees", "statement_accounts"),
 			may("select delete", "cashin_tokens", "clerk_devices", "clerk_sessions"),

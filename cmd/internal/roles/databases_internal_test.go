@@ -171,6 +171,8 @@ func TestAttacksOnPostgres(t *testing.T) {
 		`INSERT INTO staff_roles (staff_id) VALUES (NULL)`:         but("operator", "cases"),
 		`INSERT INTO staff_requests (id) VALUES (NULL)`:            but("operator", "office"),
 		`UPDATE staff_requests SET body = '{}'`:                    but("operator"),
+		`UPDATE staff_issuers SET outage_until = 'infinity'`:       but("operator"),
+		`DELETE FROM staff_issuers`:                                but("operator"),
 		`INSERT INTO receipt_keys (id) VALUES (gen_random_uuid())`: but("operator"),
 		`UPDATE statement_accounts SET iban = NULL`:                but("operator"),
 		// what is known of payments

@@ -11,6 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
 	pages "quittance/ingress/disbursements"
 	"quittance/ingress/operations"
 	"quittance/ingress/oversight"
@@ -29,11 +32,13 @@ import (
 	"quittance/internal/intake"
 	"quittance/internal/jobs"
 	"quittance/internal/journal"
+	"quittance/internal/kafka/consume"
 	"quittance/internal/operation"
 	"quittance/internal/personal"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
+	"quittance/internal/signed"
 	"quittance/internal/support"
 	"quittance/reconciliation"
 	"quittance/schemas"
@@ -47,7 +52,7 @@ func officeRole() Role {
 		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry},
 		// It opens lines of batches, to compare them with what is signed and to show them, masked; and seals those of files. It signs
 		// certificates and payment advices, with keys that are none of receipts.
-		Keys: slices.Concat(seals(personal.Label, intake.LabelReading), macs(identity.LabelStaffSignIns, disbursements.LabelIDs, disbursements.LabelPayees), signs(secret.LabelOfficeDecisions, secret.LabelStaffRows), signs(batchseal.Labels()...), verifies(secret.LabelDecisions)),
+		Keys: slices.Concat(seals(personal.Label, intake.LabelReading, registry.LabelStaffIssuers), macs(identity.LabelStaffSignIns, disbursements.LabelIDs, disbursements.LabelPayees), signs(secret.LabelOfficeDecisions, secret.LabelStaffRows), signs(batchseal.Labels()...), verifies(secret.LabelDecisions)),
 		// It reads the commands of one payment, when somebody asks for them. Its commands about batches bear the signatures of
 		// people where they pay.
 		Access:    Access{Reads: []string{schemas.TopicCommands, schemas.Disbursement.Replies}, Writes: []string{schemas.Disbursement.Commands}},
@@ -71,8 +76,10 @@ func officeDatabases() Databases {
 			// people who are signed in
 			may("select insert update delete", "staff_sessions", "passkey_challenges"), may("select insert delete", "staff_challenges"),
 			may("update(last_used_at,sign_count)", "staff_passkeys"), may("select insert", "decisions"), may("execute", "lock_staff(uuid[])"),
+			// people who are at their identity provider, and whom it has signed out
+			may("select insert delete", "staff_issuer_sign_ins"), may("select insert", "staff_logout_tokens"),
 			// invited people, and what people ask for; who did what to a person
-			may("update", "registry_lock"), may("update(accepted_at,passkeys,signature,token_hash)", "staff_invitations"), may("insert update", "staff_manifest"),
+			may("update", "registry_lock"), may("update(accepted_at,email,issuer,passkeys,signature,subject,token_hash)", "staff_invitations"), may("insert update", "staff_manifest"),
 			may("insert update(signature)", "staff_requests"), may("select", "audit", "audit_sequence"),
 			// health: what operators answered, what is owed to ERPs, what providers of messages did, without the messages
 			may("select", "operator_answers", "case_positions"), may("select(accepted_at,completed_at,livemode,session_id,tenant_id,transaction_id)", "erp_confirmations"), may("select(accepted_at,provider,sent_at,state)", "message_reports"),
@@ -121,7 +128,7 @@ func (b *Base) office() error {
 	if err != nil {
 		return err
 	}
-	desk, err := identity.OpenDesk(identity.DeskConfig{Pool: b.Pool, Keys: b.Keys, URL: at.URL, Log: b.Log, Now: b.Now})
+	desk, err := identity.OpenDesk(identity.DeskConfig{Pool: b.Pool, Keys: b.Keys, URL: at.URL, Log: b.Log, Now: b.Now, Loopback: b.Loopback})
 	if err != nil {
 		return err
 	}
@@ -171,7 +178,35 @@ func (b *Base) office() error {
 		return err
 	}
 	site.Routes(r)
+	b.watchOutages()
 	return b.Serve(at.Name, at.Listen, r, at.Limits)
+}
+
+// watchOutages exposes outages of identity providers, while which a passkey alone signs in.
+func (b *Base) watchOutages() {
+	outages := promauto.With(b.Metrics).NewGauge(prometheus.GaugeOpts{
+		Name: "quittance_staff_outages", Help: "Groups of staff whose people sign in with a passkey alone, because an outage of their identity provider is declared. Every instance reports the same.",
+	})
+	verifier := signed.NewVerifier(b.Keys)
+	b.Run("outages of identity providers", func(ctx context.Context) error {
+		for {
+			list, err := identity.ListIssuers(ctx, b.Pool, verifier)
+			if err == nil {
+				open := 0
+				for _, i := range list {
+					if !i.Forged && i.Away(b.Now()) {
+						open++
+					}
+				}
+				outages.Set(float64(open))
+			} else if ctx.Err() == nil {
+				b.Log.LogAttrs(ctx, slog.LevelWarn, "outages of identity providers are not watched; it is tried again", slog.Any("error", err))
+			}
+			if !consume.Sleep(ctx, stateEvery) {
+				return nil
+			}
+		}
+	})
 }
 
 // batchPages makes the pages on which an agency's people approve batches of disbursements.

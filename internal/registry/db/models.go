@@ -902,6 +902,8 @@ type Staff struct {
 	Invited     bool
 	SuspendedAt *time.Time
 	SuspendedBy *string
+	Issuer      *string
+	Subject     *string
 }
 
 type StaffChallenge struct {
@@ -951,6 +953,39 @@ type StaffInvitation struct {
 	ConfirmedAt *time.Time
 	WithdrawnAt *time.Time
 	Signature   []byte
+	Issuer      *string
+	Subject     *string
+	Email       *string
+}
+
+type StaffIssuer struct {
+	ID           string
+	Address      string
+	ClientID     string
+	SecretSealed []byte
+	AgencyID     *string
+	Algorithms   []string
+	CreatedAt    time.Time
+	OutageUntil  *time.Time
+	OutageReason string
+	Signature    []byte
+}
+
+type StaffIssuerSignIn struct {
+	Browser      []byte
+	IssuerID     string
+	StaffID      string
+	PasskeyID    *string
+	InvitationID *string
+	Next         string
+	At           time.Time
+	Mac          []byte
+}
+
+type StaffLogoutToken struct {
+	IssuerID string
+	Token    []byte
+	EndsAt   time.Time
 }
 
 type StaffManifest struct {

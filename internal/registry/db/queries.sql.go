@@ -49,6 +49,15 @@ func (q *Queries) DecidePlatformOrigins(ctx context.Context, arg DecidePlatformO
 	return err
 }
 
+const deleteStaffIssuer = `-- name: DeleteStaffIssuer :exec
+DELETE FROM staff_issuers WHERE id = $1
+`
+
+func (q *Queries) DeleteStaffIssuer(ctx context.Context, id string) error {
+	_, err := q.db.Exec(ctx, deleteStaffIssuer, id)
+	return err
+}
+
 const demoteIntegrators = `-- name: DemoteIntegrators :exec
 UPDATE applications SET integrator = false WHERE integrator AND id = ANY($1::uuid[])
 `
@@ -233,6 +242,35 @@ func (q *Queries) NoteMappings(ctx context.Context, arg NoteMappingsParams) erro
 	return err
 }
 
+const putStaffIssuer = `-- name: PutStaffIssuer :exec
+INSERT INTO staff_issuers (id, address, client_id, secret_sealed, agency_id, algorithms, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT (id) DO UPDATE SET client_id = excluded.client_id, secret_sealed = excluded.secret_sealed, algorithms = excluded.algorithms
+`
+
+type PutStaffIssuerParams struct {
+	ID           string
+	Address      string
+	ClientID     string
+	SecretSealed []byte
+	AgencyID     *string
+	Algorithms   []string
+	CreatedAt    time.Time
+}
+
+func (q *Queries) PutStaffIssuer(ctx context.Context, arg PutStaffIssuerParams) error {
+	_, err := q.db.Exec(ctx, putStaffIssuer,
+		arg.ID,
+		arg.Address,
+		arg.ClientID,
+		arg.SecretSealed,
+		arg.AgencyID,
+		arg.Algorithms,
+		arg.CreatedAt,
+	)
+	return err
+}
+
 const removePayoutMode = `-- name: RemovePayoutMode :exec
 DELETE FROM payout_modes WHERE agency_id = $1 AND live = $2 AND mode = $3 AND account = $4
 `
@@ -396,6 +434,24 @@ func (q *Queries) ResealReplacedAccountReports(ctx context.Context, arg ResealRe
 	return result.RowsAffected(), nil
 }
 
+const resealStaffIssuer = `-- name: ResealStaffIssuer :execrows
+UPDATE staff_issuers SET secret_sealed = $1 WHERE id = $2 AND secret_sealed = $3
+`
+
+type ResealStaffIssuerParams struct {
+	Sealed []byte
+	ID     string
+	Was    []byte
+}
+
+func (q *Queries) ResealStaffIssuer(ctx context.Context, arg ResealStaffIssuerParams) (int64, error) {
+	result, err := q.db.Exec(ctx, resealStaffIssuer, arg.Sealed, arg.ID, arg.Was)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const resealWebhookSecret = `-- name: ResealWebhookSecret :execrows
 UPDATE webhook_secrets SET sealed = $1 WHERE endpoint_id = $2 AND digest = $3 AND sealed = $4
 `
@@ -514,6 +570,21 @@ type SetDefaultServiceParams struct {
 
 func (q *Queries) SetDefaultService(ctx context.Context, arg SetDefaultServiceParams) error {
 	_, err := q.db.Exec(ctx, setDefaultService, arg.DefaultService, arg.ID)
+	return err
+}
+
+const setIssuerOutage = `-- name: SetIssuerOutage :exec
+UPDATE staff_issuers SET outage_until = $1, outage_reason = $2 WHERE id = $3
+`
+
+type SetIssuerOutageParams struct {
+	OutageUntil  *time.Time
+	OutageReason string
+	ID           string
+}
+
+func (q *Queries) SetIssuerOutage(ctx context.Context, arg SetIssuerOutageParams) error {
+	_, err := q.db.Exec(ctx, setIssuerOutage, arg.OutageUntil, arg.OutageReason, arg.ID)
 	return err
 }
 

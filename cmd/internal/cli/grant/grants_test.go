@@ -188,7 +188,7 @@ func TestFewWriteWhatDecides(t *testing.T) {
 		"agencies": "operator", "connector_accounts": "operator", "payout_modes": "operator", "replaced_accounts": "operator", "erp_settings": "operator",
 		"webhook_endpoints": "operator", "webhook_secrets": "operator", "statement_accounts": "operator", "applications": "operator",
 		"staff": "cases operator", "staff_contacts": "cases operator", "clerks": "operator", "receipt_keys": "operator", "cashin_pairs": "operator",
-		"api_keys": "ingress(last_used_at) operator", "staff_requests": "cases(args) cases(code) cases(done_at) cases(signature) cases(state) office office(signature) operator",
+		"staff_issuers": "operator", "api_keys": "ingress(last_used_at) operator", "staff_requests": "cases(args) cases(code) cases(done_at) cases(signature) cases(state) office office(signature) operator",
 		"staff_roles": "cases operator", "staff_changes": "cases operator", "staff_passkeys": "cases office(last_used_at) office(sign_count) operator",
 		"sessions": "operator readmodel", "session_events": "operator readmodel", "readmodel_positions": "operator readmodel",
 		"delivery_positions": "schedule", "case_positions": "cases", "cases": "cases office(opened_by) operator",

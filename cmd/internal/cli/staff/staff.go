@@ -18,7 +18,7 @@ func Command() cli.Command {
 	return cli.Command{
 		Use: "staff", Short: "Give the staff their keys, passkeys and roles",
 		Commands: []cli.Command{
-			addStaff(), inviteStaff(), confirmStaff(), listInvitations(), listStaff(), approveStaff(), staffRoles(), listPasskeys(), staffAddress(), suspendStaff(), liftSuspension(), revokeStaff(),
+			addStaff(), inviteStaff(), confirmStaff(), listInvitations(), listStaff(), approveStaff(), staffRoles(), listPasskeys(), staffAddress(), suspendStaff(), liftSuspension(), revokeStaff(), issuers(), outage(),
 		},
 		Words: words,
 	}
@@ -34,7 +34,7 @@ func staffJSON(s identity.StaffEntry) render.Object {
 	return render.Object{
 		"id", s.ID, "name", s.Name, "agency", render.OrNone(s.Agency), "state", s.State(), "clerks", s.Known,
 		"number", render.OrNone(s.Number), "roles", render.Texts(s.Roles), "passkeys", len(s.InForcePasskeys()), "suspended_at", s.SuspendedAt,
-		"email", render.OrNone(s.Contact.Email), "language", render.OrNone(string(s.Contact.Language)), "created_at", s.CreatedAt, "approved_at", s.ApprovedAt, "revoked_at", s.RevokedAt, "waits_until", begins,
+		"issuer", render.OrNone(s.Issuer), "subject", render.OrNone(s.Subject), "email", render.OrNone(s.Contact.Email), "language", render.OrNone(string(s.Contact.Language)), "created_at", s.CreatedAt, "approved_at", s.ApprovedAt, "revoked_at", s.RevokedAt, "waits_until", begins,
 	}
 }
 

@@ -52,6 +52,65 @@ func (q *Queries) ApproveStaff(ctx context.Context, arg ApproveStaffParams) erro
 	return err
 }
 
+const atIssuer = `-- name: AtIssuer :one
+SELECT issuer_id, staff_id, passkey_id, invitation_id, next, at, mac FROM staff_issuer_sign_ins WHERE browser = $1
+`
+
+type AtIssuerRow struct {
+	IssuerID     string
+	StaffID      string
+	PasskeyID    *string
+	InvitationID *string
+	Next         string
+	At           time.Time
+	Mac          []byte
+}
+
+func (q *Queries) AtIssuer(ctx context.Context, browser []byte) (AtIssuerRow, error) {
+	row := q.db.QueryRow(ctx, atIssuer, browser)
+	var i AtIssuerRow
+	err := row.Scan(
+		&i.IssuerID,
+		&i.StaffID,
+		&i.PasskeyID,
+		&i.InvitationID,
+		&i.Next,
+		&i.At,
+		&i.Mac,
+	)
+	return i, err
+}
+
+const beginAtIssuer = `-- name: BeginAtIssuer :exec
+INSERT INTO staff_issuer_sign_ins (browser, issuer_id, staff_id, passkey_id, invitation_id, next, at, mac)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+`
+
+type BeginAtIssuerParams struct {
+	Browser      []byte
+	IssuerID     string
+	StaffID      string
+	PasskeyID    *string
+	InvitationID *string
+	Next         string
+	At           time.Time
+	Mac          []byte
+}
+
+func (q *Queries) BeginAtIssuer(ctx context.Context, arg BeginAtIssuerParams) error {
+	_, err := q.db.Exec(ctx, beginAtIssuer,
+		arg.Browser,
+		arg.IssuerID,
+		arg.StaffID,
+		arg.PasskeyID,
+		arg.InvitationID,
+		arg.Next,
+		arg.At,
+		arg.Mac,
+	)
+	return err
+}
+
 const beginClerkSession = `-- name: BeginClerkSession :exec
 INSERT INTO clerk_sessions (id, key_id, device, begun_at, last_used_at, mac) VALUES ($1, $2, $3, $4, $4, $5)
 `
@@ -119,6 +178,51 @@ func (q *Queries) BindClerkSession(ctx context.Context, arg BindClerkSessionPara
 	return err
 }
 
+const bindInvitation = `-- name: BindInvitation :exec
+UPDATE staff_invitations SET issuer = $1, subject = $2, email = $3 WHERE id = $4
+`
+
+type BindInvitationParams struct {
+	Issuer  *string
+	Subject *string
+	Email   *string
+	ID      string
+}
+
+func (q *Queries) BindInvitation(ctx context.Context, arg BindInvitationParams) error {
+	_, err := q.db.Exec(ctx, bindInvitation,
+		arg.Issuer,
+		arg.Subject,
+		arg.Email,
+		arg.ID,
+	)
+	return err
+}
+
+const bindStaff = `-- name: BindStaff :exec
+UPDATE staff SET issuer = $1, subject = $2 WHERE id = $3
+`
+
+type BindStaffParams struct {
+	Issuer  *string
+	Subject *string
+	ID      string
+}
+
+func (q *Queries) BindStaff(ctx context.Context, arg BindStaffParams) error {
+	_, err := q.db.Exec(ctx, bindStaff, arg.Issuer, arg.Subject, arg.ID)
+	return err
+}
+
+const cleanAtIssuer = `-- name: CleanAtIssuer :exec
+DELETE FROM staff_issuer_sign_ins WHERE at <= $1
+`
+
+func (q *Queries) CleanAtIssuer(ctx context.Context, before time.Time) error {
+	_, err := q.db.Exec(ctx, cleanAtIssuer, before)
+	return err
+}
+
 const cleanClerkSessions = `-- name: CleanClerkSessions :exec
 DELETE FROM clerk_sessions s USING api_keys k
 WHERE k.id = s.key_id AND (k.revoked_at IS NOT NULL OR s.begun_at <= $1 OR s.last_used_at <= $2)
@@ -140,6 +244,15 @@ DELETE FROM clerk_devices d USING api_keys k WHERE k.id = d.key_id AND (k.revoke
 
 func (q *Queries) CleanDevices(ctx context.Context, usedBefore time.Time) error {
 	_, err := q.db.Exec(ctx, cleanDevices, usedBefore)
+	return err
+}
+
+const cleanLogoutTokens = `-- name: CleanLogoutTokens :exec
+DELETE FROM staff_logout_tokens WHERE ends_at <= $1
+`
+
+func (q *Queries) CleanLogoutTokens(ctx context.Context, before time.Time) error {
+	_, err := q.db.Exec(ctx, cleanLogoutTokens, before)
 	return err
 }
 
@@ -266,6 +379,15 @@ func (q *Queries) Devices(ctx context.Context) ([]ClerkDevice, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const endAtIssuer = `-- name: EndAtIssuer :exec
+DELETE FROM staff_issuer_sign_ins WHERE staff_id = $1
+`
+
+func (q *Queries) EndAtIssuer(ctx context.Context, staffID string) error {
+	_, err := q.db.Exec(ctx, endAtIssuer, staffID)
+	return err
 }
 
 const endClerkSession = `-- name: EndClerkSession :exec
@@ -964,6 +1086,35 @@ func (q *Queries) StaffChallenge(ctx context.Context, arg StaffChallengeParams) 
 	return at, err
 }
 
+const staffOfSubject = `-- name: StaffOfSubject :many
+SELECT id FROM staff WHERE issuer = $1 AND subject = $2 ORDER BY id
+`
+
+type StaffOfSubjectParams struct {
+	Issuer  *string
+	Subject *string
+}
+
+func (q *Queries) StaffOfSubject(ctx context.Context, arg StaffOfSubjectParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, staffOfSubject, arg.Issuer, arg.Subject)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const staffSession = `-- name: StaffSession :one
 SELECT staff_id, passkey_id, begun_at, used_at, mac FROM staff_sessions WHERE hash = $1
 `
@@ -1045,6 +1196,35 @@ type SuspendStaffParams struct {
 func (q *Queries) SuspendStaff(ctx context.Context, arg SuspendStaffParams) error {
 	_, err := q.db.Exec(ctx, suspendStaff, arg.SuspendedAt, arg.SuspendedBy, arg.ID)
 	return err
+}
+
+const takeAtIssuer = `-- name: TakeAtIssuer :one
+DELETE FROM staff_issuer_sign_ins WHERE browser = $1 RETURNING issuer_id, staff_id, passkey_id, invitation_id, next, at, mac
+`
+
+type TakeAtIssuerRow struct {
+	IssuerID     string
+	StaffID      string
+	PasskeyID    *string
+	InvitationID *string
+	Next         string
+	At           time.Time
+	Mac          []byte
+}
+
+func (q *Queries) TakeAtIssuer(ctx context.Context, browser []byte) (TakeAtIssuerRow, error) {
+	row := q.db.QueryRow(ctx, takeAtIssuer, browser)
+	var i TakeAtIssuerRow
+	err := row.Scan(
+		&i.IssuerID,
+		&i.StaffID,
+		&i.PasskeyID,
+		&i.InvitationID,
+		&i.Next,
+		&i.At,
+		&i.Mac,
+	)
+	return i, err
 }
 
 const takeStaffChallenge = `-- name: TakeStaffChallenge :one
@@ -1220,6 +1400,24 @@ func (q *Queries) UseClerkSession(ctx context.Context, arg UseClerkSessionParams
 		&i.Mac,
 	)
 	return i, err
+}
+
+const useLogoutToken = `-- name: UseLogoutToken :execrows
+INSERT INTO staff_logout_tokens (issuer_id, token, ends_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING
+`
+
+type UseLogoutTokenParams struct {
+	IssuerID string
+	Token    []byte
+	EndsAt   time.Time
+}
+
+func (q *Queries) UseLogoutToken(ctx context.Context, arg UseLogoutTokenParams) (int64, error) {
+	result, err := q.db.Exec(ctx, useLogoutToken, arg.IssuerID, arg.Token, arg.EndsAt)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const useStaffPasskey = `-- name: UseStaffPasskey :exec
