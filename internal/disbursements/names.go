@@ -103,7 +103,7 @@ func (x *importing) askNames(ctx context.Context, b disbursement.Batch, list []l
 	for position, l := range list {
 		c := l.Content
 		if _, paid := known.Payees[x.Payees.MAC(lines.PayeeText(c))]; c.MSISDN != "" && (check == policy.CheckAll || !paid) {
-			rows = append(rows, []any{b.ID, int32(position), c.LineRef, b.TenantID, b.Live, c.PayoutAccount, fingerprints[c.PayoutAccount], x.now(), date}) //nolint:gosec // below MaxLines
+			rows = append(rows, []any{b.ID, int32(position), c.LineRef, b.TenantID, b.Live, c.PayoutAccount, fingerprints[c.PayoutAccount], x.now(), date})
 		}
 	}
 	_, err = x.Batches.pool.CopyFrom(ctx, pgx.Identifier{"disbursement_names"},
