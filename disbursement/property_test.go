@@ -284,7 +284,8 @@ func (x *ledger) proveSome() {
 	}
 	slices.SortFunc(open, func(a, b attempt) int { return compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	k := rapid.SampledFrom(open).Draw(x.rt, "attempt")
-	if _, proven := x.proofs[k]; !proven {
+	_, proven := x.proofs[k]
+	if !proven {
 		x.doubt[k] = false
 		if rapid.Bool().Draw(x.rt, "pays") {
 			x.truth[k] = disbursement.WordPaid
@@ -292,7 +293,9 @@ func (x *ledger) proveSome() {
 		}
 	}
 	x.show(k, disbursement.WordNoDebit) // each run tells it, until it is taken
-	x.proofs[k] = x.requested(k.line)
+	if !proven {                        // what is requested after the first proof rests on it, also when it is told again
+		x.proofs[k] = x.requested(k.line)
+	}
 }
 
 // requested counts the requests to pay a line, and those that correct it.

@@ -58,6 +58,22 @@ func (c Currency) Format(lang Language, minor int64) string {
 	return b.String()
 }
 
+// Number returns a whole number for people: `100 000` in French, with narrow no-break spaces (U+202F), and `100,000` in English. Any
+// other language is formatted as French.
+func Number(lang Language, n int) string {
+	var b strings.Builder
+	digits, negative := strings.CutPrefix(strconv.Itoa(n), "-")
+	if negative {
+		b.WriteString(minus)
+	}
+	separator := narrowNoBreakSpace
+	if lang == English {
+		separator = ","
+	}
+	group(&b, digits, separator)
+	return b.String()
+}
+
 // Decimal returns an amount in minor units for programs: `5000` for XAF 5000, `100.00` for
 // EUR 10000, `-0.05` for EUR -5. Operators and acquirers accept amounts in this form.
 func (c Currency) Decimal(minor int64) string {

@@ -94,6 +94,15 @@ func TestFormatGolden(t *testing.T) {
 	}
 }
 
+func TestNumber(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int][2]string{0: {"0", "0"}, 999: {"999", "999"}, 100_000: {"100\u202f000", "100,000"}, -1_234_567: {"\u22121\u202f234\u202f567", "\u22121,234,567"}} {
+		if fr, en := money.Number(money.French, n), money.Number(money.English, n); fr != want[0] || en != want[1] {
+			t.Errorf("%d: %q, %q; want %q", n, fr, en, want)
+		}
+	}
+}
+
 // These rows are written by hand. The code under test wrote the golden file.
 func TestFormatByHand(t *testing.T) {
 	t.Parallel()

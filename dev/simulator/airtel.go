@@ -99,6 +99,7 @@ func (s *Simulator) airtelRoutes(r chi.Router) {
 	r.Post("/standard/v1/disbursements/", s.airtelDisburse)
 	r.Post("/standard/v1/disbursements", s.airtelDisburse)
 	r.Get("/standard/v1/disbursements/{id}", s.airtelEnquirePayout)
+	r.Get("/standard/v1/users/{number}", s.airtelUser)
 	r.NotFound(func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusNotFound, map[string]string{"message": "no Route matched with those values"})
 	})

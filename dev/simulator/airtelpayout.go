@@ -20,6 +20,7 @@ const (
 const airtelPayoutIndex = `MOBILE MONEY B (Airtel Money Disbursements)    /airtel
   POST /airtel/standard/v1/disbursements/
   GET  /airtel/standard/v1/disbursements/{id}?transactionType=B2C
+  GET  /airtel/standard/v1/users/{number}
 
   curl -X POST {base}/control/airtel/float -d '{"account": "the client id", "amount": "100000"}'
 
@@ -147,6 +148,33 @@ func (s *Simulator) airtelEnquirePayout(w http.ResponseWriter, r *http.Request) 
 		return
 	}
 	airtelTellPayout(w, p)
+}
+
+// airtelUser is GET /standard/v1/users/{number}: who has a number, without the calling code.
+func (s *Simulator) airtelUser(w http.ResponseWriter, r *http.Request) {
+	if _, ok := s.airtelAuthorize(w, r); !ok {
+		return
+	}
+	number := chi.URLParam(r, "number")
+	if !airtelMSISDN.MatchString(number) {
+		airtelRefuse(w, http.StatusBadRequest, "ESB000036", "", "Invalid MSISDN length. MSISDN length should be 9 and should start with 0")
+		return
+	}
+	h := holderOf(number, airtelMagicPrefix)
+	switch {
+	case h.silent:
+		panic(http.ErrAbortHandler)
+	case !s.holdBack(w, r):
+	case h.unknown:
+		airtelRefuse(w, http.StatusBadRequest, "ESB000011", "DP02200000002", "User not found")
+	default:
+		writeJSON(w, http.StatusOK, map[string]any{
+			"data": map[string]any{
+				"first_name": h.given, "last_name": h.family, "msisdn": number, "grade": "SUBS", "is_barred": false, "is_pin_set": true, "registration": map[string]string{"status": "SUBS"},
+			},
+			"status": airtelStatus{Code: "200", Message: "SUCCESS", ResultCode: "ESB000010", ResponseCode: "DP02200000001", Success: true},
+		})
+	}
 }
 
 func airtelTellPayout(w http.ResponseWriter, p payout) {

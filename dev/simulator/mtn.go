@@ -70,6 +70,7 @@ func (s *Simulator) mtnRoutes(r chi.Router) {
 	}
 	r.Post("/disbursement/v1_0/transfer", s.mtnTransfer)
 	r.Get("/disbursement/v1_0/transfer/{reference}", s.mtnTransferStatus)
+	r.Get("/disbursement/v1_0/accountholder/msisdn/{number}/basicuserinfo", s.mtnHolder)
 	r.Post("/collection/v1_0/requesttopay", s.mtnRequestToPay)
 	r.Get("/collection/v1_0/requesttopay/{reference}", s.mtnStatus)
 	r.NotFound(func(w http.ResponseWriter, _ *http.Request) {

@@ -16,6 +16,7 @@ const mtnPayoutIndex = `MOBILE MONEY A (MTN MoMo Disbursements)        /mtn
   POST /mtn/disbursement/token/
   POST /mtn/disbursement/v1_0/transfer
   GET  /mtn/disbursement/v1_0/transfer/{reference}
+  GET  /mtn/disbursement/v1_0/accountholder/msisdn/{number}/basicuserinfo
 
   curl '{base}/control/payouts?operator=mtn'
   curl -X POST {base}/control/payouts/{id}/pay
@@ -157,6 +158,29 @@ func (s *Simulator) mtnTransferStatus(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	writeJSON(w, http.StatusOK, mtnTransferResultOf(p))
+}
+
+// mtnHolder is GET /disbursement/v1_0/accountholder/msisdn/{number}/basicuserinfo: who has a number.
+func (s *Simulator) mtnHolder(w http.ResponseWriter, r *http.Request) {
+	if _, ok := s.mtnAuthorize(w, r, mtnDisbursement); !ok {
+		return
+	}
+	if r.Header.Get("X-Target-Environment") == "" {
+		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "X-Target-Environment is missing")
+		return
+	}
+	h := holderOf(chi.URLParam(r, "number"), mtnCountryCode+mtnMagicPrefix)
+	switch {
+	case h.silent:
+		panic(http.ErrAbortHandler)
+	case !s.holdBack(w, r):
+	case h.unknown:
+		refuseCode(w, http.StatusNotFound, "RESOURCE_NOT_FOUND", "Requested resource was not found.")
+	default:
+		writeJSON(w, http.StatusOK, map[string]any{
+			"sub": "0", "name": h.given + " " + h.family, "given_name": h.given, "family_name": h.family, "birthdate": "1990-01-01", "locale": "fr_CG", "gender": "F", "updated_at": 0,
+		})
+	}
 }
 
 func mtnTransferResultOf(p payout) mtnTransferResult {

@@ -90,6 +90,38 @@ func payeeScriptOf(all []magicPayee, number, prefix, crowd string) payeeScript {
 	return payeeScript{}
 }
 
+// holder is whom an operator has behind a number.
+type holder struct {
+	given, family string
+	unknown       bool // the operator has nobody
+	silent        bool // the question gets no answer
+}
+
+// holderOf returns who has a number; prefix holds all but its last two digits. Every number but a few is the same person's, so that
+// a file with her name is right for each of them.
+func holderOf(number, prefix string) holder {
+	switch number {
+	case prefix + "02":
+		return holder{given: "Awa Christelle", family: "Mabiala"}
+	case prefix + "03":
+		return holder{given: "Brice", family: "Okemba"}
+	case prefix + "07":
+		return holder{unknown: true}
+	case prefix + "08":
+		return holder{silent: true}
+	}
+	return holder{given: "Awa", family: "Mabiala"}
+}
+
+// holdersText says who has the numbers, for GET /.
+func holdersText(spelled string) string {
+	return "    The name of every number is Awa Mabiala, but of\n" +
+		"    " + spelled + "02  Awa Christelle Mabiala\n" +
+		"    " + spelled + "03  Brice Okemba\n" +
+		"    " + spelled + "07  nobody\n" +
+		"    " + spelled + "08  the question gets no answer\n\n"
+}
+
 // payeesText lists the numbers for GET /.
 func payeesText(all []magicPayee, spelled, crowd string) string {
 	var b strings.Builder
@@ -97,7 +129,7 @@ func payeesText(all []magicPayee, spelled, crowd string) string {
 		b.WriteString("    " + spelled + p.digits + "  " + p.says + "\n")
 	}
 	b.WriteString("    " + crowd + "NN  is paid at once, whatever NN\n")
-	b.WriteString("\n")
+	b.WriteString("\n" + holdersText(spelled))
 	return b.String()
 }
 

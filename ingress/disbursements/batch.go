@@ -3,6 +3,7 @@ package disbursements
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -115,13 +116,13 @@ func (v *visit) writeBatch(status int, b disbursements.Batch, field, fault strin
 	}
 	out.Accounts = staff.Grid{Caption: w.Accounts, Heads: []string{w.Account, w.Count, w.Sum}}
 	for _, a := range v.content(b).Accounts {
-		out.Accounts.Rows = append(out.Accounts.Rows, []staff.Cell{{Text: a.Code}, {Text: fmt.Sprint(a.Count)}, {Text: v.sum(a.Sum, b.Currency), Class: staff.ClassSum}})
+		out.Accounts.Rows = append(out.Accounts.Rows, []staff.Cell{{Text: a.Code}, {Text: v.number(a.Count)}, {Text: v.sum(a.Sum, b.Currency), Class: staff.ClassSum}})
 	}
 	out.Levels = v.levels(b, names)
 	out.Totals = staff.Grid{Caption: w.Totals, Heads: []string{w.Status, w.Count, w.Sum}}
 	for _, s := range disbursement.LineStatuses() {
 		if t := b.Lines.Of(s); t.Count > 0 {
-			out.Totals.Rows = append(out.Totals.Rows, []staff.Cell{{Text: w.LineStatuses[string(s)]}, {Text: fmt.Sprint(t.Count)}, {Text: v.sum(t.Sum, b.Currency), Class: staff.ClassSum}})
+			out.Totals.Rows = append(out.Totals.Rows, []staff.Cell{{Text: w.LineStatuses[string(s)]}, {Text: v.number(t.Count)}, {Text: v.sum(t.Sum, b.Currency), Class: staff.ClassSum}})
 		}
 	}
 	out.Steps = v.history(history, names)
@@ -177,7 +178,7 @@ func (v *visit) facts(b disbursements.Batch, names namer) []staff.Fact {
 		{Label: w.RevisionLabel, Value: fmt.Sprint(c.Revision)},
 		{Label: w.Mode, Value: v.mode(b.Live)},
 		{Label: w.Date, Value: v.day(c.Date)},
-		{Label: w.Count, Value: fmt.Sprint(c.Count)},
+		{Label: w.Count, Value: v.number(c.Count)},
 		{Label: w.Sum, Value: v.sum(c.Sum, c.Currency)},
 		{Label: w.Largest, Value: v.sum(c.Largest, c.Currency)},
 		{Label: w.Maker, Value: names.name(c.Maker, w.Unknown)},
@@ -264,17 +265,35 @@ func (v *visit) levels(b disbursements.Batch, names namer) (out []staff.Grid) {
 	return out
 }
 
+// joined is steps of the same kind that follow each other: a large file is added, and sent, by 200 lines.
+type joined struct {
+	disbursements.Step       // the first, with the lines of all
+	until              int64 // the offset of the last
+}
+
+// together joins steps of many lines that follow each other and say the same.
+func together(list []disbursements.Step) (out []joined) {
+	for _, s := range list {
+		if n := len(out); n > 0 && s.Lines > 0 && s.Type == out[n-1].Type && s.Partition == out[n-1].Partition && maps.Equal(s.Detail, out[n-1].Detail) {
+			out[n-1].Lines, out[n-1].until = out[n-1].Lines+s.Lines, s.Offset
+			continue
+		}
+		out = append(out, joined{s, s.Offset})
+	}
+	return out
+}
+
 // history returns what happened, in order.
 func (v *visit) history(list []disbursements.Step, names namer) staff.Grid {
 	w := v.w
 	g := staff.Grid{Caption: w.Timeline, Heads: []string{w.When, w.What, w.By, w.Place}}
-	for _, s := range list {
+	for _, s := range together(list) {
 		what := staff.Cell{Text: cmp.Or(w.Steps[string(s.Type)], string(s.Type))}
 		if s.Type == disbursement.EventPaused && s.Detail[disbursement.DetailClosed] != "" {
 			what.Text = fmt.Sprintf(w.ClosedAccount, s.Detail[disbursement.DetailAccount])
 		}
 		if s.Lines > 0 {
-			what.More = fmt.Sprintf(w.LinesChanged, s.Lines)
+			what.More = fmt.Sprintf(w.LinesChanged, v.number(s.Lines))
 		}
 		what.More = strings.TrimSpace(what.More + " " + s.Detail[disbursement.DetailReason])
 		if reported := s.Detail[disbursement.DetailReported]; reported != "" {
@@ -289,7 +308,11 @@ func (v *visit) history(list []disbursements.Step, names namer) staff.Grid {
 		if second := s.Detail[disbursement.DetailApprovedBy]; second != "" {
 			by.More = names.name(second, "")
 		}
-		g.Rows = append(g.Rows, []staff.Cell{{Text: v.At(s.At)}, what, by, {Text: fmt.Sprintf("disbursement.events · %d · %d", s.Partition, s.Offset), Class: "code"}})
+		place := fmt.Sprintf("disbursement.events · %d · %d", s.Partition, s.Offset)
+		if s.until > s.Offset {
+			place += fmt.Sprintf("–%d", s.until)
+		}
+		g.Rows = append(g.Rows, []staff.Cell{{Text: v.At(s.At)}, what, by, {Text: place, Class: "code"}})
 	}
 	return g
 }

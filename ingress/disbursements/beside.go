@@ -7,6 +7,7 @@ import (
 	"quittance/disbursement"
 	"quittance/disbursement/policy"
 	"quittance/ingress/staff"
+	"quittance/internal/connector"
 	"quittance/internal/disbursements"
 	"quittance/internal/disbursements/lines"
 	"quittance/internal/identity"
@@ -22,7 +23,10 @@ type beside struct {
 	Found       bool
 	Comparisons []compared
 	Warnings    staff.Grid
-	Drafts      []draftForm
+	// NamesText says what is known of the names of payees; empty where nobody was asked. Names has the verdicts.
+	NamesText string
+	Names     staff.Grid
+	Drafts    []draftForm
 }
 
 // compared is a comparison with an earlier batch.
@@ -50,8 +54,12 @@ func (v *visit) beside() *beside {
 	if err == nil {
 		notes, err = v.d.cfg.Batches.Notes(v.Context(), id)
 	}
+	var names disbursements.Names
 	if err == nil {
-		err = v.drafts(out, b, notes != nil)
+		names, err = v.d.cfg.Batches.Names(v.Context(), id)
+	}
+	if err == nil {
+		err = v.drafts(out, b, notes != nil, names)
 		out.Incomplete = notes == nil && (b.Status == disbursement.StatusDraft || b.Status == disbursement.StatusSealed || b.Status == disbursement.StatusApproved)
 	}
 	if err != nil {
@@ -62,6 +70,7 @@ func (v *visit) beside() *beside {
 		return out
 	}
 	out.Found = true
+	v.names(out, names)
 	for _, x := range []struct {
 		text string
 		c    *disbursements.Comparison
@@ -87,9 +96,30 @@ func (v *visit) beside() *beside {
 				refs = append(refs, w.Ref+" ("+w.Other+")")
 			}
 		}
-		out.Warnings.Rows = append(out.Warnings.Rows, []staff.Cell{{Text: out.T.WarningKinds[string(kind)]}, {Text: fmt.Sprint(notes.Warnings[kind])}, {Text: first(refs, notes.Warnings[kind]), Class: "code"}})
+		out.Warnings.Rows = append(out.Warnings.Rows, []staff.Cell{{Text: out.T.WarningKinds[string(kind)]}, {Text: v.number(notes.Warnings[kind])}, {Text: first(refs, notes.Warnings[kind]), Class: "code"}})
 	}
 	return out
+}
+
+// names adds what operators have told of the names of payees.
+func (v *visit) names(out *beside, names disbursements.Names) {
+	if names.Asked == nil || names.Asked.Lines == 0 {
+		return
+	}
+	out.NamesText = fmt.Sprintf(out.T.NamesText, v.number(names.Asked.Lines))
+	if waiting := names.Count[disbursements.NameWaits]; waiting > 0 {
+		out.NamesText += " " + fmt.Sprintf(out.T.NamesWait, v.number(waiting))
+	}
+	out.Names = staff.Grid{Caption: out.T.Names, Heads: []string{out.T.Kind, out.T.HowMany, out.T.Which}}
+	for _, verdict := range connector.NameVerdicts {
+		if n := names.Count[verdict]; n > 0 {
+			refs := ""
+			if verdict != connector.NameMatch {
+				refs = first(names.Refs[verdict], n)
+			}
+			out.Names.Rows = append(out.Names.Rows, []staff.Cell{{Text: out.T.Verdicts[string(verdict)]}, {Text: v.number(n)}, {Text: refs, Class: "code"}})
+		}
+	}
 }
 
 // refsShown is how many line_refs the page lists of a kind.
@@ -125,14 +155,14 @@ func (v *visit) compared(t *importWords, with string, c *disbursements.Compariso
 			}
 			refs = append(refs, text)
 		}
-		out.Grid.Rows = append(out.Grid.Rows, []staff.Cell{{Text: t.ChangeKinds[string(kind)]}, {Text: fmt.Sprint(c.Count[kind])}, {Text: first(refs, c.Count[kind]), Class: "code"}})
+		out.Grid.Rows = append(out.Grid.Rows, []staff.Cell{{Text: t.ChangeKinds[string(kind)]}, {Text: v.number(c.Count[kind])}, {Text: first(refs, c.Count[kind]), Class: "code"}})
 	}
 	return out
 }
 
 // drafts adds the forms about a draft, to those who prepare batches. Its maker alone seals it, if its import came to the end (whole):
-// a draft may have the first lines of its file only.
-func (v *visit) drafts(out *beside, b disbursements.Batch, whole bool) error {
+// a draft may have the first lines of its file only. It asks why names are not checked if they are not as the policy demands.
+func (v *visit) drafts(out *beside, b disbursements.Batch, whole bool, names disbursements.Names) error {
 	if b.Status != disbursement.StatusDraft || !v.may(identity.MayPrepareBatches) {
 		return nil
 	}
@@ -140,11 +170,11 @@ func (v *visit) drafts(out *beside, b disbursements.Batch, whole bool) error {
 	if err != nil {
 		return err
 	}
-	path := rootBatches + "/" + b.ID
+	path, demanded := rootBatches+"/"+b.ID, agency.InForce(v.Now).NameCheck
 	if b.Maker == v.Acting.Person.ID && b.Count > 0 && whole {
 		x := out.T.Seal
 		out.Drafts = append(out.Drafts, draftForm{
-			Name: "seal", Title: x.Title, Text: x.Text, URL: v.URL(path + "/seal"), Label: x.Send, Waiver: agency.InForce(v.Now).NameCheck != policy.CheckOff,
+			Name: "seal", Title: x.Title, Text: x.Text, URL: v.URL(path + "/seal"), Label: x.Send, Waiver: demanded != "" && demanded != policy.CheckOff && !names.Checked(demanded),
 		})
 	}
 	x := out.T.Discard

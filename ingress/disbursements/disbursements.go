@@ -218,6 +218,9 @@ func (v *visit) sum(minor int64, currency string) string {
 	return "–"
 }
 
+// number writes a whole number for people.
+func (v *visit) number(n int) string { return money.Number(v.Lang, n) }
+
 // mode returns the name of a mode.
 func (v *visit) mode(live bool) string {
 	if live {

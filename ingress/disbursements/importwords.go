@@ -27,9 +27,12 @@ type importWords struct {
 	WithRevision, WithLast, Same                string
 	Differences, Warnings, Kind, HowMany, Which string
 	WaiverHint                                  string
-	Incomplete                                  string
-	Seal, Discard                               actWords
-	ChangeKinds, WarningKinds, CodeRefused      map[string]string
+	// NamesText has the number of lines, NamesWait that of names that are not told.
+	Names, NamesText, NamesWait            string
+	Verdicts                               map[string]string
+	Incomplete                             string
+	Seal, Discard                          actWords
+	ChangeKinds, WarningKinds, CodeRefused map[string]string
 }
 
 var importTexts = language.Table[*importWords]{money.French: &frenchImport, money.English: &englishImport}
@@ -53,9 +56,14 @@ var frenchImport = importWords{
 	NoWarnings:   "Aucun avertissement.",
 	WithRevision: "Comparé à la dernière révision (%s, révision %d, du %s)\u00a0: total %s, maintenant %s.", WithLast: "Comparé au dernier lot (%s, révision %d, du %s)\u00a0: total %s, maintenant %s.",
 	Same: "Rien ne diffère.", Differences: "Différences", Warnings: "Avertissements", Kind: "Nature", HowMany: "Nombre", Which: "Références de lignes",
-	WaiverHint: "Les règles demandent de vérifier les noms. Écrivez pourquoi ils ne le sont pas\u00a0; les approbateurs le lisent.",
-	Seal:       actWords{"Sceller le lot", "Le lot est figé et attend les approbations. Vous pourrez le rappeler tant qu’il n’est pas mis en paiement.", "Sceller"},
-	Discard:    actWords{"Abandonner le brouillon", "Le brouillon prend fin. Sa référence est libre.", "Abandonner"},
+	WaiverHint: "Les règles demandent de vérifier les noms, et ils ne le sont pas tous. Attendez les réponses des opérateurs, ou écrivez pourquoi vous n’attendez pas\u00a0; les approbateurs le lisent.",
+	Names:      "Noms des bénéficiaires chez les opérateurs", NamesText: "Lignes dont le nom est demandé à l’opérateur\u00a0: %s. Le nom que l’opérateur donne est comparé à celui de la ligne, puis oublié.",
+	NamesWait: "Noms attendus\u00a0: %s, au plus dix par seconde et par compte. Rechargez la page pour la suite.",
+	Verdicts: map[string]string{
+		"match": "Même nom", "close": "Nom proche\u00a0: un mot manque, est abrégé ou diffère d’une lettre", "different": "Nom différent", "unknown": "Numéro ou nom inconnu de l’opérateur",
+	},
+	Seal:    actWords{"Sceller le lot", "Le lot est figé et attend les approbations. Vous pourrez le rappeler tant qu’il n’est pas mis en paiement.", "Sceller"},
+	Discard: actWords{"Abandonner le brouillon", "Le brouillon prend fin. Sa référence est libre.", "Abandonner"},
 	ChangeKinds: map[string]string{
 		"added": "Lignes ajoutées", "removed": "Lignes retirées", "changed": "Lignes modifiées", "new_payee": "Bénéficiaires nouveaux", "gone_payee": "Bénéficiaires absents",
 		"other_account": "Même nom, autre compte", "other_amount": "Même bénéficiaire, autre montant",
@@ -93,9 +101,14 @@ var englishImport = importWords{
 	NoWarnings:   "No warnings.",
 	WithRevision: "Compared with the last revision (%s, revision %d, of %s): total %s, now %s.", WithLast: "Compared with the last batch (%s, revision %d, of %s): total %s, now %s.",
 	Same: "Nothing differs.", Differences: "Differences", Warnings: "Warnings", Kind: "Kind", HowMany: "Number", Which: "Line references",
-	WaiverHint: "The policy asks for a check of the names. Write why they are not checked; approvers read it.",
-	Seal:       actWords{"Seal the batch", "The batch is fixed and waits for approvals. You can recall it until it is released.", "Seal"},
-	Discard:    actWords{"Discard the draft", "The draft ends. Its reference is free.", "Discard"},
+	WaiverHint: "The policy asks for a check of the names, and not all are checked. Wait for the operators' answers, or write why you do not wait; approvers read it.",
+	Names:      "Payees’ names at the operators", NamesText: "Lines whose name the operator is asked for: %s. The name that the operator tells is compared with that of the line, and forgotten.",
+	NamesWait: "Names not told yet: %s, at most ten a second an account. Load the page again for the rest.",
+	Verdicts: map[string]string{
+		"match": "Same name", "close": "Close name: a word is missing, short or differs by a letter", "different": "Different name", "unknown": "Number or name unknown to the operator",
+	},
+	Seal:    actWords{"Seal the batch", "The batch is fixed and waits for approvals. You can recall it until it is released.", "Seal"},
+	Discard: actWords{"Discard the draft", "The draft ends. Its reference is free.", "Discard"},
 	ChangeKinds: map[string]string{
 		"added": "Lines added", "removed": "Lines removed", "changed": "Lines changed", "new_payee": "New payees", "gone_payee": "Payees gone",
 		"other_account": "Same name, another account", "other_amount": "Same payee, another amount",

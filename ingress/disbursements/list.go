@@ -79,7 +79,7 @@ func (v *visit) list() {
 			{Text: v.At(b.OpenedAt), URL: v.URL(rootBatches + "/" + b.ID)},
 			{Text: b.BatchRef, More: fmt.Sprintf(w.Revision, b.Revision)},
 			{Text: v.day(b.Date)},
-			{Text: fmt.Sprint(b.Count)},
+			{Text: v.number(b.Count)},
 			{Text: v.sum(b.Sum, b.Currency), Class: staff.ClassSum},
 			status,
 		})

@@ -57,6 +57,9 @@ func (v *visit) policyInputs(a disbursement.Agency) []staff.Input {
 		)
 	}
 	hours, days := "", ""
+	if p.NameCheck == "" {
+		p.NameCheck = policy.CheckNew // what is proposed to an agency without a policy
+	}
 	if p.Version > 0 {
 		hours, days = strconv.Itoa(int(p.ApproveWithin.Hours())), strconv.Itoa(p.PayWithinDays)
 	}

@@ -299,11 +299,20 @@ func (v *visit) seal() {
 		if notes, err := v.d.cfg.Batches.Notes(v.Context(), b.ID); err != nil || notes == nil { // what an import stores last
 			return nil, importTexts.In(v.Lang).Incomplete
 		}
+		agency, _, err := v.d.cfg.Batches.Agency(v.Context(), b.TenantID, b.Live)
+		var names disbursements.Names
+		if err == nil {
+			names, err = v.d.cfg.Batches.Names(v.Context(), b.ID)
+		}
+		if err != nil {
+			v.LogFailure("reading what was told of payees' names", err)
+			return nil, importTexts.In(v.Lang).NoAnswer
+		}
 		waiver := strings.TrimSpace(v.Form.Get(fieldWaiver))
 		if utf8.RuneCountInString(waiver) > maxReason {
 			return nil, v.w.NoReason
 		}
-		return disbursement.Seal{Count: b.Count, Sum: b.Sum, Root: b.Tree.Root(), Waiver: waiver}, ""
+		return disbursement.Seal{Count: b.Count, Sum: b.Sum, Root: b.Tree.Root(), Checked: names.Checked(agency.InForce(v.Now).NameCheck), Waiver: waiver}, ""
 	})
 }
 

@@ -85,7 +85,8 @@ type Import struct {
 	Waiver string
 	// Scope says among which lines a line_ref is unique; the agency when empty.
 	Scope disbursement.Scope
-	// Draft leaves the batch unsealed, for its maker to look at. It ends after seven days unless it is sealed.
+	// Draft leaves the batch unsealed, for its maker to look at. It ends after seven days unless it is sealed. A batch stays a draft
+	// also while operators are asked for the names of its payees.
 	Draft bool
 	// File and its Size are of a batch that a person gives.
 	File io.ReaderAt
@@ -124,6 +125,8 @@ func (q Import) source() disbursement.Source {
 type Imported struct {
 	// Batch is the batch as sealed; of a draft it is that of its opening with the lines counted, so that its sequence is older.
 	Batch disbursement.Batch
+	// Draft says that the batch is not sealed.
+	Draft bool
 	// File is set also with ErrFile, for its faults.
 	File *lines.File
 	// Notes are what differs from earlier batches, and the warnings.
@@ -208,12 +211,13 @@ func (i *Importer) Import(ctx context.Context, q Import) (out Imported, err erro
 	if err != nil {
 		return out, errors.Join(err, x.discard(ctx))
 	}
-	if q.Draft {
+	names := out.Notes.Names
+	if out.Draft = q.Draft || names != nil && names.Lines > 0; out.Draft {
 		out.Batch = opened
 		out.Batch.Count, out.Batch.Sum, out.Batch.Largest = len(sealed.Lines), sealed.Sum, sealed.Largest
 		return out, nil
 	}
-	out.Batch, err = x.ask(ctx, disbursement.Seal{Count: len(sealed.Lines), Sum: sealed.Sum, Root: sealed.Root, Waiver: q.Waiver})
+	out.Batch, err = x.ask(ctx, disbursement.Seal{Count: len(sealed.Lines), Sum: sealed.Sum, Root: sealed.Root, Checked: names != nil, Waiver: q.Waiver})
 	switch {
 	case errors.As(err, &refused):
 		return out, errors.Join(err, x.discard(ctx))

@@ -24,6 +24,8 @@ type Notes struct {
 	// Warnings has the number of all warnings by kind, Warned the first NotesListed of each kind, in the order of line_ref.
 	Warnings map[lines.WarningKind]int `json:"warnings,omitempty"`
 	Warned   []Warned                  `json:"warned,omitempty"`
+	// Names says whose names operators are asked for; nil for nobody's.
+	Names *NamesAsked `json:"names,omitempty"`
 }
 
 // NotesListed is how many changes or warnings of a kind Notes list.
@@ -174,6 +176,9 @@ func (x *importing) note(ctx context.Context, b disbursement.Batch, list []lines
 		n.Last, err = x.byPayee(ctx, last, list)
 	}
 	if err != nil && !errors.Is(err, ErrUnknown) {
+		return nil, err
+	}
+	if n.Names, err = x.askNames(ctx, b, list, known); err != nil {
 		return nil, err
 	}
 	if err := x.Payees.Keep(ctx, b, list); err != nil {

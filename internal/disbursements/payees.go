@@ -195,13 +195,14 @@ func (p *Payees) of(ctx context.Context, batch string) (out []paid, err error) {
 // sweptAtOnce is how many rows a statement deletes.
 const sweptAtOnce = 10_000
 
-// SweepPayees deletes hashes of payees, and what imports said, as long after the date of their batch as keys of lines are kept
+// SweepPayees deletes hashes of payees, what operators told of their names, and what imports said, as long after the date of their batch as keys of lines are kept
 // after its end (personal.LineKept). Any number of instances may run it at the same time.
 func SweepPayees(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 	before := localtime.Day(now.Add(-personal.LineKept))
 	for _, sql := range []string{
 		`DELETE FROM disbursement_payees WHERE ctid = ANY (ARRAY(SELECT ctid FROM disbursement_payees WHERE date < $1::text::date LIMIT $2))`,
 		`DELETE FROM disbursement_notes WHERE ctid = ANY (ARRAY(SELECT ctid FROM disbursement_notes WHERE date < $1::text::date LIMIT $2))`,
+		`DELETE FROM disbursement_names WHERE ctid = ANY (ARRAY(SELECT ctid FROM disbursement_names WHERE date < $1::text::date LIMIT $2))`,
 	} {
 		for n := int64(sweptAtOnce); n == sweptAtOnce; { // all lines of a payday are due at once
 			done, err := pool.Exec(ctx, sql, before, sweptAtOnce)
@@ -214,11 +215,16 @@ func SweepPayees(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 	return nil
 }
 
-// ForgetPayee deletes the hashes of a line that is erased (personal.Request): they tell whoever has the key whether somebody was
-// paid.
+// ForgetPayee deletes the hashes of a line that is erased (personal.Request), which tell whoever has the key whether somebody was
+// paid, and what its operator told of the name.
 func ForgetPayee(ctx context.Context, tx pgx.Tx, lineID string) error {
-	if _, err := tx.Exec(ctx, `DELETE FROM disbursement_payees WHERE batch = split_part($1, ':', 1) AND position::text = split_part($1, ':', 2)`, lineID); err != nil {
-		return fmt.Errorf("deleting the hashes of a line: %w", err)
+	for _, sql := range []string{
+		`DELETE FROM disbursement_payees WHERE batch = split_part($1, ':', 1) AND position::text = split_part($1, ':', 2)`,
+		`DELETE FROM disbursement_names WHERE batch = split_part($1, ':', 1) AND position::text = split_part($1, ':', 2)`,
+	} {
+		if _, err := tx.Exec(ctx, sql, lineID); err != nil {
+			return fmt.Errorf("deleting the hashes of a line: %w", err)
+		}
 	}
 	return nil
 }

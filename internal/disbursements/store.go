@@ -113,6 +113,7 @@ func (s *Store) Apply(ctx context.Context, events []Happened, moves []consume.Mo
 		switch x := events[i].Event.Batch; {
 		case x != nil && x.Status.Void(): // pays nobody: its payees would stand before those of batches that did
 			b.Queue(`DELETE FROM disbursement_payees WHERE batch = $1`, x.ID)
+			b.Queue(`DELETE FROM disbursement_names WHERE batch = $1`, x.ID)
 			ended[x.ID] = x.EndedAt
 		case x == nil || x.EndedAt.IsZero():
 		case x.Status.Live(): // a line of a batch that was done is tried again

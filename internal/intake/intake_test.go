@@ -772,6 +772,46 @@ func TestFileWithoutRows(t *testing.T) {
 	o.imports(s, "mtn", mtn(2), statements.VerdictAccepted)
 }
 
+// A file has a pending entry, and the operator drops it: the same lines without it say that their days have no more money. They
+// count once. What was told is not taken back by the earlier file, nor by one with an entry of a later day.
+func TestPendingEntryIsGone(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	s := o.store()
+	rows := func(id int, name string) string { // other bytes, the same content
+		return strings.ReplaceAll(exported(0, row{1, 0, 300}, row{8, 0, 200}, row{9, 0, 100}), "MABIALA", name) +
+			fmt.Sprintf("310000000%02d,,Pending,Payment,2026-02-%02d 10:00:00,1000,10,XAF,242060000001,,3000\n", id, id)
+	}
+	covers := func(to string, want bool) {
+		t.Helper()
+		if c := o.covers(); c.Covers("2026-02-02", to) != want || len(c.Statements) != 1 {
+			t.Errorf("the days to %s are covered: %v, by %q", to, !want, c.Statements)
+		}
+	}
+	o.imports(s, "mtn", rows(3, "MABIALA"), statements.VerdictAccepted)
+	covers("2026-02-04", false)
+	o.imports(s, "mtn", rows(3, "NGOMA"), statements.VerdictUnchanged)
+	o.imports(s, "mtn", rows(5, "NGOMA"), statements.VerdictAccepted) // it waits since another day
+	covers("2026-02-04", true)
+	covers("2026-02-08", false)
+	gone, _, _ := strings.Cut(rows(5, "OKEMBA"), "31000000005,,Pending")
+	last := o.imports(s, "mtn", gone, statements.VerdictAccepted)
+	covers("2026-02-08", true)
+	for _, text := range []string{rows(3, "OKEMBA"), rows(5, "OKEMBA"), strings.ReplaceAll(gone, "OKEMBA", "MOUKOKO")} {
+		o.imports(s, "mtn", text, statements.VerdictUnchanged)
+	}
+	covers("2026-02-08", true)
+	o.imports(s, "mtn", exported(600, row{10, 0, 50}), statements.VerdictAccepted) // the account goes on
+	lines, _, _ := o.readable(10)
+	ids := map[string]bool{}
+	for _, l := range lines {
+		ids[l.LineID] = true
+	}
+	if len(ids) != 4 || last.Lines != 3 {
+		t.Errorf("%d lines with %d ids; %d in the last file", len(lines), len(ids), last.Lines)
+	}
+}
+
 // A statement that covers a day of an accepted one again, under another id, would count its money twice. It is refused, also
 // when the balance of the day is that of its beginning, and the next one is accepted.
 func TestOverlapWithoutIDs(t *testing.T) {

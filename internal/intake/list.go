@@ -163,6 +163,7 @@ func Cover(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, key regis
 		}
 	}
 	slices.Sort(c.Statements)
+	c.Statements = slices.Compact(c.Statements) // one that was accepted again because a pending entry is gone
 	withdrawing := false
 	if err := pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM statement_withdrawals w JOIN statement_imports i ON i.id = w.import_id
 		WHERE w.state = 'approved' AND i.agency_id::text = $1 AND i.live = $2 AND i.code = $3)`, key.AgencyID, key.Live, key.Code).Scan(&withdrawing); err != nil {

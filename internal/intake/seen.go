@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -22,6 +23,9 @@ type earlier struct {
 	Most int
 }
 
+// always is after each day from which a statement may lack money.
+const always = "9999-12-31"
+
 func nameOf(s *statements.Statement) string { return fmt.Sprintf("%s/%d", s.ID, s.Page) }
 
 // together reports whether two periods have a day in common. A period may be unknown.
@@ -33,19 +37,21 @@ func together(from, to, from2, to2 string) bool {
 // it, and before has the file's statements before it.
 func (i *attempt) seen(ctx context.Context, tx pgx.Tx, last statements.Mark, s *statements.Statement, before map[string][]Facts) (seen statements.Seen, of earlier, err error) {
 	digest := hex.EncodeToString(s.Digest[:])
-	var is string
+	var is, until string
 	var importID uuid.UUID
 	// Of several statements one with the same content, or else with the same opening balance, or else the last one.
-	err = tx.QueryRow(ctx, `SELECT s.digest, s.import_id, s.opening, coalesce(f ->> 'scoped', '') = 'true', coalesce((f ->> 'nth')::int, 0), max(coalesce((f ->> 'nth')::int, 1)) OVER ()
+	err = tx.QueryRow(ctx, `SELECT s.digest, s.import_id, s.opening, coalesce(f ->> 'scoped', '') = 'true', coalesce((f ->> 'nth')::int, 0), max(coalesce((f ->> 'nth')::int, 1)) OVER (),
+			coalesce(max(coalesce(f ->> 'undecided', $10)) FILTER (WHERE s.digest = $6) OVER (), $10)
 		FROM statements s JOIN statement_imports i ON i.id = s.import_id LEFT JOIN LATERAL (SELECT f FROM jsonb_array_elements(i.plan -> 'statements') f
 			WHERE f ->> 'id' = s.statement_id AND f -> 'page' = to_jsonb(s.page) AND f ->> 'digest' = s.digest LIMIT 1) f ON true
 		WHERE (s.agency_id, s.live, s.code) = ($1, $2, $3) AND s.statement_id = $4 AND s.page = $5 AND ($7 = '' OR s.from_day = '' OR s.from_day <= $8 AND $7 <= s.to_day)
-		ORDER BY s.digest = $6 DESC, s.opening = $9 DESC, s.number DESC LIMIT 1`, append(i.account(), s.ID, s.Page, digest, s.From, s.To, s.Opening)...).
-		Scan(&is, &importID, &seen.Opening, &of.Scoped, &of.Nth, &of.Most)
+		ORDER BY s.digest = $6 DESC, s.opening = $9 DESC, s.number DESC LIMIT 1`, append(i.account(), s.ID, s.Page, digest, s.From, s.To, s.Opening, always)...).
+		Scan(&is, &importID, &seen.Opening, &of.Scoped, &of.Nth, &of.Most, &until)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return seen, of, fmt.Errorf("looking for an earlier statement: %w", err)
 	}
 	seen.Earlier, seen.Same = err == nil, err == nil && is == digest
+	seen.Whole = seen.Same && until < cmp.Or(s.Undecided, always)
 	if seen.Same {
 		i.same = importID.String()
 	}

@@ -41,7 +41,8 @@ var Verdicts = []Verdict{VerdictAccepted, VerdictUnchanged, VerdictQuarantined, 
 
 // Follow compares a statement with the last accepted one, and returns the mark after an accepted statement.
 //
-// A statement of the same id and content is unchanged. The same id with other content is quarantined, marked as a copy or
+// A statement of the same id and content is unchanged. A dated one that lacks the pending entry of the accepted ones takes their place
+// all the same: it says that its days have no more money. The same id with other content is quarantined, marked as a copy or
 // not, until a person releases it; if its lines have no ids of their own, a person cannot, because they would count twice.
 // The same id on other days is another statement, which the caller does not call earlier; on the same days it is if it continues
 // the last statement and surely has other lines (Another).
@@ -86,7 +87,7 @@ func (s *Statement) follow(last Mark, seen Seen) (Verdict, Mark, []Fault) {
 	if seen.Earlier && !s.Another(last, seen) {
 		changed, mend := s.changed(seen, last)
 		switch {
-		case seen.Same:
+		case seen.Same && !(seen.Whole && s.Dated):
 			return VerdictUnchanged, last, nil
 		case changed != "" && (!seen.Released || s.Positional):
 			return VerdictQuarantined, last, fault(FaultChanged, changed, mend)

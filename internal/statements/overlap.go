@@ -10,10 +10,13 @@ type Seen struct {
 	// Earlier says that a statement of the same id and page, with days of this one, was accepted, and Same that one had the
 	// same content.
 	Earlier, Same bool
+	// Whole says that this one has the money of days from which on every accepted one of the same content may lack some: a pending
+	// entry of theirs is gone.
+	Whole bool
 	// Twin says that an accepted statement of any id has the same days, balances and number of lines.
 	Twin bool
 	// Missing is how many of the Lines of the earlier statement the file lacks or has with other content; below 0 it is
-	// not known. Example is the id of one of them. They, and what follows but BackFill, Withdrawn and Released, matter for dated statements only.
+	// not known. Example is the id of one of them. They, Whole, and what follows but BackFill, Withdrawn and Released, matter for dated statements only.
 	Missing, Lines int
 	Example        string
 	// Opening is the opening balance of the earlier statement.

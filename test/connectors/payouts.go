@@ -47,6 +47,13 @@ type PayoutOperator struct {
 	// NotFound is the answer to an enquiry about an id that it does not have. The same status
 	// with another body is no such answer.
 	NotFound Answer
+	// Named are answers to CheckPayee for the name AWA MABIALA, by the payee's number: one of each verdict. Mute is a number about
+	// which the operator does not answer. Holder matches the call. Without Named the operator tells no names.
+	Named  map[string]connector.NameVerdict
+	Mute   string
+	Holder Match
+	// NobodyHeld is the answer about a number that it does not have. The same status with another body is no such answer.
+	NobodyHeld Answer
 	// NamesAmount is set if answers to enquiries name amount and currency, NamesPayee if they
 	// name the payee.
 	NamesAmount, NamesPayee bool
@@ -101,6 +108,7 @@ var payoutRules = []struct {
 	{"refused credentials", "surely not sent", payoutCredentials},
 	{"another operator's account", "surely not sent", payoutStrangeAccount},
 	{"numbers", "only those of the operator", payoutPayees},
+	{"name of a payee", "match, close, different or unknown; nothing without an answer", payoutNames},
 	{"end of the context", "undecided, with an error", payoutContextEnds},
 }
 
@@ -422,6 +430,62 @@ func payoutOther(t *testing.T, x payoutTarget) {
 		if o := says(func(r *connector.PayoutReference) { r.Payee = r.Payee[:len(r.Payee)-1] + "9" }); o.Status != connector.PayoutPaid || !o.OtherPayee || o.Agrees(p.PayoutReference) {
 			t.Errorf("another payee: %+v", o)
 		}
+	}
+}
+
+func payoutNames(t *testing.T, x payoutTarget) {
+	checks, ok := x.connector.(connector.PayeeChecker)
+	if ok != (x.Named != nil) {
+		t.Fatalf("the operator tells names: %v", ok)
+	}
+	if !ok {
+		return
+	}
+	check := func(account connector.Account, number string) (connector.NameVerdict, error) {
+		t.Helper()
+		p := x.payout(t, number)
+		verdict, err := checks.CheckPayee(t.Context(), account, p.Payee, "AWA MABIALA")
+		if err != nil {
+			for _, personal := range []string{"mabiala", p.Payee, strings.TrimPrefix(p.Payee, "242")} {
+				if strings.Contains(strings.ToLower(err.Error()), personal) {
+					t.Errorf("the error tells %q: %v", personal, err)
+				}
+			}
+		}
+		return verdict, err
+	}
+	seen := map[connector.NameVerdict]bool{}
+	for number, want := range x.Named {
+		seen[want] = true
+		if got, err := check(x.account, number); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %s", number, got, err, want)
+		}
+	}
+	for _, v := range connector.NameVerdicts {
+		if !seen[v] {
+			t.Errorf("no number is %s", v)
+		}
+	}
+	if got, err := check(x.account, x.Mute); err == nil || got != "" {
+		t.Errorf("without an answer: %q, %v", got, err)
+	}
+	if got, err := check(x.wrong, x.Paid); connector.FaultOf(err) != connector.FaultCredentials || got != "" {
+		t.Errorf("with wrong settings: %q, %v", got, err)
+	}
+	for _, fault := range []Fault{Silent, Error500, Garbage, Empty, Endless, Elsewhere} {
+		x.faults.Next(1, x.Holder, fault)
+		if got, err := check(x.account, x.Paid); err == nil || got != "" {
+			t.Errorf("%s: %q, %v", fault, got, err)
+		}
+		x.faults.Clear()
+	}
+	x.faults.Answer(1, x.Holder, x.NobodyHeld.Status, x.NobodyHeld.Body)
+	if got, err := check(x.account, x.Paid); err != nil || got != connector.NameUnknown {
+		t.Errorf("a number that it does not have: %q, %v", got, err)
+	}
+	x.faults.Answer(1, x.Holder, http.StatusNotFound, "<h1>Not Found</h1>")
+	if got, err := check(x.account, x.Paid); err == nil || got != "" {
+		t.Errorf("the 404 of a gateway: %q, %v", got, err)
 	}
 }
 

@@ -61,6 +61,11 @@ func (g *gallery) batches(t *testing.T) {
 	add("batches.import", "Ama", "/agency/batches/import?mode=test")
 	upload("batches.refused", heads+"AGENT-001,Ngoma Jean,1.5E5,XAF,mobile_money,242066010001\nAGENT-002,Mabiala Chantal,162500,XAF,mobile_money,66010002\n", http.StatusUnprocessableEntity)
 	add("batch.draft", "Ama", "/agency/batches/"+draft.Batch.ID)
+	// What operators tell of names, as sink disburse stores it.
+	w.Exec(t, `UPDATE disbursement_notes SET notes = notes || '{"names": {"check": "new", "lines": 3}}' WHERE batch = '`+draft.Batch.ID+`'`)
+	w.Exec(t, `INSERT INTO disbursement_names (batch, position, line_ref, tenant_id, livemode, account, fingerprint, verdict, again_at, date)
+		SELECT '`+draft.Batch.ID+`', p, r, '', false, 'mtn', 'f-mtn', v, now(), current_date FROM (VALUES (0, 'B-1', 'different'), (1, 'B-2', 'match'), (2, 'B-4', 'waiting')) x (p, r, v)`)
+	add("batch.names", "Ama", "/agency/batches/"+draft.Batch.ID)
 	add("batch.found", "Ben", "/agency/batches/"+made.Batch.ID)
 	add("batch", "Ben", one)
 	add("batch.maker", "Ama", one)

@@ -116,11 +116,12 @@ var (
 		may("insert", "cash_movements", "cashin_reversals"),
 		may("select delete update(session_id)", "personal_keys"), may("select", "deliveries"))
 	// batchesRead is what a reader of disbursement batches asks, batchesWritten what applies their events.
-	batchesRead    = may("select", "disbursement_agencies", "disbursement_batches", "disbursement_lines", "disbursement_notes", "disbursement_steps", "disbursement_positions")
+	batchesRead    = may("select", "disbursement_agencies", "disbursement_batches", "disbursement_lines", "disbursement_names", "disbursement_notes", "disbursement_steps", "disbursement_positions")
 	batchesWritten = rows(may("select insert update", "disbursement_agencies", "disbursement_batches", "disbursement_lines", "disbursement_positions"),
-		may("select insert", "disbursement_steps"), may("select delete", "disbursement_payees"), may("select update(keep_until)", "personal_keys"))
-	// batchesImported is what an import writes beside its commands: keys of lines, whom a batch pays, and what differs.
-	batchesImported = may("select insert", "disbursement_notes", "disbursement_payees")
+		may("select insert", "disbursement_steps"), may("select delete", "disbursement_names", "disbursement_payees"), may("select update(keep_until)", "personal_keys"))
+	// batchesImported is what an import writes beside its commands: keys of lines, whom a batch pays, whose names are asked for, and
+	// what differs.
+	batchesImported = may("select insert", "disbursement_names", "disbursement_notes", "disbursement_payees")
 	// statementsDecided are the functions that note a decision about a file in quarantine.
 	statementsDecided = may("execute", "decide_statement_import(uuid, text, text, text, timestamptz)", "lock_statement_import(uuid)")
 	// record is what tells who did what. Nobody may change or delete a row.
@@ -136,7 +137,7 @@ var (
 // operatorDatabases is what commands need. People run them: what they write is of the nouns that they decide about.
 func operatorDatabases() Databases {
 	return Databases{
-		Rows: rows(registryRead, record, deliveriesRead, deliveriesMade, sessionsRead, sessionsWritten, batchesRead, batchesImported, may("delete", "disbursement_payees"), // of an erased line
+		Rows: rows(registryRead, record, deliveriesRead, deliveriesMade, sessionsRead, sessionsWritten, batchesRead, batchesImported, may("delete", "disbursement_names", "disbursement_payees"), // of an erased line
 			may("select", "audit", "audit_position", "audit_sequence", "cashin_reversals", "cashin_usage", "delivery_attempts", "link_failures", "message_reports",
 				"operator_answers", "reference_counters"),
 			may("select insert update", "digests"), // staff are told at once who is made on the command line

@@ -6,6 +6,7 @@ import (
 
 	"quittance/disbursement/digest"
 	"quittance/internal/commands"
+	"quittance/internal/disbursements"
 	"quittance/internal/disbursements/lines"
 	"quittance/internal/personal"
 	"quittance/internal/registry"
@@ -16,15 +17,17 @@ import (
 
 func disburseRole() Role {
 	return Role{
-		Kind: KindSink, Name: "disburse", Short: "has operators pay the lines of disbursement batches",
+		Kind: KindSink, Name: "disburse", Short: "has operators pay the lines of disbursement batches, and asks them for payees' names",
 		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry},
 		Keys:  append(seals(registry.LabelConnector, personal.Label), macs(secret.LabelPayoutRequests)...),
 		Access: Access{
 			Groups: []Group{{disburse.Group, []string{schemas.TopicPayouts}}},
 			Writes: []string{schemas.Disbursement.Commands, schemas.TopicPayoutCalls, schemas.TopicPoisonPayouts},
 		},
-		Databases: Databases{Rows: rows(registryRead, may("select", "personal_keys"))},
-		Run:       (*Base).disburse,
+		Databases: Databases{Rows: rows(registryRead, may("select", "personal_keys"),
+			// lines of drafts, whose payees' names it asks for
+			may("select", "disbursement_batches", "disbursement_lines"), may("select delete update(again_at,verdict)", "disbursement_names"))},
+		Run: (*Base).disburse,
 	}
 }
 
@@ -38,6 +41,12 @@ func (b *Base) disburse() error {
 		return err
 	}
 	requests, err := commands.NewPayoutVerifier(b.Keys)
+	if err != nil {
+		return err
+	}
+	err = add(b, "names of payees", disburse.NewNames, disburse.NamesConfig{
+		Batches: disbursements.NewStore(b.Pool, nil), Connectors: connectors, Account: b.configuration().PayoutAccount, Open: b.openLine, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+	})
 	if err != nil {
 		return err
 	}

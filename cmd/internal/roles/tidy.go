@@ -23,7 +23,7 @@ func tidyRole() Role {
 		Databases: Databases{Rows: rows(
 			may("select", "api_keys", "citizen_addresses", "citizens", "link_renewals", "statement_accounts", "statement_imports"),
 			may("select delete", "citizen_links", "citizen_notices", "citizen_reminded", "citizen_reminders", "citizen_sessions", "clerk_devices",
-				"clerk_sessions", "disbursement_notes", "disbursement_payees", "known_browsers", "link_failures", "passkey_challenges", "personal_keys", "sign_in_codes", "sign_in_failures",
+				"clerk_sessions", "disbursement_names", "disbursement_notes", "disbursement_payees", "known_browsers", "link_failures", "passkey_challenges", "personal_keys", "sign_in_codes", "sign_in_failures",
 				"sign_in_requests", "staff_challenges", "staff_issuer_sign_ins", "staff_logout_tokens", "staff_sessions", "statement_originals", "subject_contacts"))},
 		Run: (*Base).tidy,
 	}

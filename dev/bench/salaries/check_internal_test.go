@@ -9,19 +9,27 @@ import (
 // Each bar is missed alone, and a small file has no bar of time.
 func TestCheckNamesWhatIsMissed(t *testing.T) {
 	t.Parallel()
-	if err := check(barLines, maxSealed, maxWorkbook, minMobile, maxMB, maxRatio); err != nil {
+	of := func(change func(*figures)) figures {
+		out := figures{sealed: maxSealed, workbook: maxWorkbook, mobile: minMobile, mb: maxMB, ratio: maxRatio, ready: maxReady, approval: maxApproval}
+		change(&out)
+		return out
+	}
+	if err := check(barLines, of(func(*figures) {})); err != nil {
 		t.Error(err)
 	}
-	if err := check(barLines-1, 2*maxSealed, 2*maxWorkbook, minMobile, maxMB, maxRatio); err != nil {
+	if err := check(barLines-1, of(func(f *figures) { f.sealed, f.workbook = 2*maxSealed, 2*maxWorkbook })); err != nil {
 		t.Error(err)
 	}
-	for want, err := range map[string]error{
-		"a CSV file":    check(barLines, maxSealed+time.Second, maxWorkbook, minMobile, maxMB, maxRatio),
-		"a workbook":    check(barLines, maxSealed, maxWorkbook+time.Second, minMobile, maxMB, maxRatio),
-		"the operators": check(barLines, maxSealed, maxWorkbook, minMobile-1, maxMB, maxRatio),
-		"a process":     check(barLines, maxSealed, maxWorkbook, minMobile, maxMB+1, maxRatio),
-		"creations":     check(barLines, maxSealed, maxWorkbook, minMobile, maxMB, maxRatio+0.1),
+	for want, change := range map[string]func(*figures){
+		"a CSV file":    func(f *figures) { f.sealed += time.Second },
+		"a workbook":    func(f *figures) { f.workbook += time.Second },
+		"the operators": func(f *figures) { f.mobile-- },
+		"a process":     func(f *figures) { f.mb++ },
+		"creations":     func(f *figures) { f.ratio += 0.1 },
+		"the processor": func(f *figures) { f.ready += time.Second },
+		"an approval":   func(f *figures) { f.approval += time.Millisecond },
 	} {
+		err := check(barLines, of(change))
 		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), ";") {
 			t.Errorf("%s: %v", want, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -20,6 +21,9 @@ import (
 
 // payoutsPath is the path of payouts.
 const payoutsPath = "/standard/v1/disbursements/"
+
+// usersPath is the path of what Airtel tells of a number.
+const usersPath = "/standard/v1/users/"
 
 // PayoutAccount is an agency's application with Airtel from which people are paid.
 type PayoutAccount struct {
@@ -100,13 +104,22 @@ func toDisbursement(p connector.Payout, id, pin string) ([]byte, error) {
 	if p.Currency != currency || p.Amount <= 0 {
 		return nil, fmt.Errorf("amount %d %q cannot be paid", p.Amount, p.Currency)
 	}
-	national, ok := strings.CutPrefix(p.Payee, "242")
-	if !ok {
-		return nil, fmt.Errorf("the payee's number: %w", contact.ErrNotMobile)
+	national, err := nationalOf(p.Payee)
+	if err != nil {
+		return nil, err
 	}
 	d := disbursement{Reference: p.PayoutRef, PIN: pin}
 	d.Payee.MSISDN, d.Transaction.Amount, d.Transaction.ID, d.Transaction.Type = national, p.Amount, id, "B2C"
 	return json.Marshal(d)
+}
+
+// nationalOf returns the number of a payee without the calling code.
+func nationalOf(payee string) (string, error) {
+	national, ok := strings.CutPrefix(payee, "242")
+	if !ok {
+		return "", fmt.Errorf("the payee's number: %w", contact.ErrNotMobile)
+	}
+	return national, nil
 }
 
 // Pay is POST /standard/v1/disbursements/. The answer may say that the money has moved; an
@@ -188,6 +201,41 @@ func (p *Payouts) EnquirePayout(ctx context.Context, account connector.Account, 
 	}
 	return o, nil
 }
+
+// CheckPayee is GET /standard/v1/users/{number}.
+func (p *Payouts) CheckPayee(ctx context.Context, account connector.Account, payee, name string) (connector.NameVerdict, error) {
+	const doing = "asking for a payee's name"
+	national, err := nationalOf(payee)
+	if err != nil {
+		return "", connector.Malformed(doing, err)
+	}
+	own, err := p.AwaitEnquiry(ctx, account, doing)
+	if err != nil {
+		return "", err
+	}
+	a, err := p.Authorized(ctx, own, connector.Call{Doing: doing, Method: http.MethodGet, Path: usersPath + url.PathEscape(national), Header: header("")})
+	if err != nil {
+		return "", err
+	}
+	var e envelope
+	var holder struct {
+		Data struct {
+			FirstName string `json:"first_name"`
+			LastName  string `json:"last_name"`
+		} `json:"data"`
+	}
+	readable := a.Decode(&e) == nil && a.Decode(&holder) == nil
+	switch {
+	case readable && a.Status < 500 && slices.Contains(e.codes(), userNotFound):
+		return connector.NameUnknown, nil
+	case a.Status != http.StatusOK || !readable || !e.Status.Success:
+		return "", a.Fault(doing, false, e.payoutWord())
+	}
+	return connector.CompareNames(name, holder.Data.FirstName+" "+holder.Data.LastName), nil
+}
+
+// userNotFound says that Airtel Money has no user of a number.
+const userNotFound = "DP02200000002"
 
 // toPayoutOutcome reads the answer to an enquiry about the payout that Airtel knows as id.
 // Only TS and TF are decisions, and TF with a code that says otherwise is none.

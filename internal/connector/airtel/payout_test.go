@@ -117,6 +117,11 @@ func TestPayoutConformance(t *testing.T) {
 			tells("", "TF", "DP00900001000"), tells("", "TF", "DP00900001006"), tells("", "TF", "DP00900001014"), tells("", "TF", "DP00900001017"), tells("", "TF", "DP00900001001"),
 		},
 		NotFound: refuses(http.StatusBadRequest, "ESB000045", "DP00900001015"),
+		Named: map[string]connector.NameVerdict{
+			"05 500 00 01": connector.NameMatch, "05 501 00 42": connector.NameMatch, "05 500 00 02": connector.NameClose, "05 500 00 03": connector.NameDifferent, "05 500 00 07": connector.NameUnknown,
+		},
+		Mute: "05 500 00 08", Holder: func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/users/") },
+		NobodyHeld: refuses(http.StatusBadRequest, "ESB000011", "DP02200000002"),
 	})
 }
 

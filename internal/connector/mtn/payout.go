@@ -17,6 +17,9 @@ import (
 // transfers is the path of payouts.
 const transfers = "/disbursement/v1_0/transfer"
 
+// holders is the path of what MTN tells of a number.
+const holders = "/disbursement/v1_0/accountholder/msisdn/"
+
 // PayoutAccount is an agency's account with MTN from which people are paid.
 type PayoutAccount Account
 
@@ -128,6 +131,49 @@ func (p *Payouts) EnquirePayout(ctx context.Context, account connector.Account, 
 		}
 	}
 	return connector.PayoutOutcome{}, a.Fault(doing, false, "")
+}
+
+// CheckPayee is GET accountholder/msisdn/{number}/basicuserinfo. Whether the holder is active is not asked: a payout to one who is
+// not is refused, and each call is one of EnquiriesPerSecond.
+func (p *Payouts) CheckPayee(ctx context.Context, account connector.Account, payee, name string) (connector.NameVerdict, error) {
+	const doing = "asking for a payee's name"
+	own, err := p.AwaitEnquiry(ctx, account, doing)
+	if err != nil {
+		return "", err
+	}
+	a, err := p.Authorized(ctx, own, connector.Call{Doing: doing, Method: http.MethodGet, Path: holders + url.PathEscape(payee) + "/basicuserinfo", Header: Account(own).header(nil)})
+	if err != nil {
+		return "", err
+	}
+	switch a.Status {
+	case http.StatusOK:
+		var holder struct {
+			Name       *string `json:"name"`
+			GivenName  string  `json:"given_name"`
+			FamilyName string  `json:"family_name"`
+		}
+		held := ""
+		err := a.Decode(&holder)
+		if err == nil {
+			held = strings.TrimSpace(holder.GivenName + " " + holder.FamilyName)
+		}
+		switch {
+		case err == nil && held == "" && holder.Name != nil:
+			held = *holder.Name
+		case err == nil && held == "":
+			err = connector.ErrNotObject // not what MTN says of somebody, also not of one without a name
+		}
+		if err != nil {
+			return "", connector.Malformed(doing, err)
+		}
+		return connector.CompareNames(name, held), nil
+	case http.StatusNotFound:
+		var no refusal
+		if a.Decode(&no) == nil && no.Code == "RESOURCE_NOT_FOUND" {
+			return connector.NameUnknown, nil
+		}
+	}
+	return "", a.Fault(doing, false, "")
 }
 
 // payoutResult is the body of a status answer about a payout.

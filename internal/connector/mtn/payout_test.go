@@ -95,6 +95,11 @@ func TestPayoutConformance(t *testing.T) {
 		},
 		NotFound:    connectors.Answer{Status: http.StatusNotFound, Body: `{"code":"RESOURCE_NOT_FOUND","message":"Requested resource was not found."}`},
 		NamesAmount: true, NamesPayee: true,
+		Named: map[string]connector.NameVerdict{
+			"06 600 00 01": connector.NameMatch, "06 601 00 42": connector.NameMatch, "06 600 00 02": connector.NameClose, "06 600 00 03": connector.NameDifferent, "06 600 00 07": connector.NameUnknown,
+		},
+		Mute: "06 600 00 08", Holder: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/basicuserinfo") },
+		NobodyHeld: connectors.Answer{Status: http.StatusNotFound, Body: `{"code":"RESOURCE_NOT_FOUND","message":"Requested resource was not found."}`},
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 	"quittance/disbursement"
 	"quittance/disbursement/paper"
 	"quittance/internal/commands"
+	"quittance/internal/connector"
 	"quittance/internal/disbursements"
 	"quittance/internal/kafka"
 	"quittance/internal/operation"
@@ -188,9 +189,13 @@ func showBatch() cli.Command {
 			if err != nil {
 				return err
 			}
+			names, err := store.Names(ctx, b.ID)
+			if err != nil {
+				return err
+			}
 			return m.Show(append(batchJSON(b.Batch, slugs[b.TenantID]),
-				"digest", digestText(b), "accounts", accountsJSON(b, paused), "levels", levelsJSON(b), "notes", notesJSON(notes), "steps", render.Mapped(steps, stepJSON)),
-				func(p *render.Page) { sayBatch(p, b, slugs[b.TenantID], notes, steps, paused) })
+				"digest", digestText(b), "accounts", accountsJSON(b, paused), "levels", levelsJSON(b), "notes", notesJSON(notes), "names", namesJSON(names), "steps", render.Mapped(steps, stepJSON)),
+				func(p *render.Page) { sayBatch(p, b, slugs[b.TenantID], notes, names, steps, paused) })
 		},
 	}
 }
@@ -260,7 +265,7 @@ func stepJSON(x disbursements.Step) render.Object {
 	return render.Object{"sequence", x.Sequence, "type", string(x.Type), "at", x.At, "lines", x.Lines, "detail", x.Detail, "partition", x.Partition, "offset", x.Offset}
 }
 
-func sayBatch(p *render.Page, b disbursements.Batch, agency string, notes *disbursements.Notes, steps []disbursements.Step, paused []disbursements.PausedAccount) {
+func sayBatch(p *render.Page, b disbursements.Batch, agency string, notes *disbursements.Notes, names disbursements.Names, steps []disbursements.Step, paused []disbursements.PausedAccount) {
 	hold := ""
 	if b.Held() {
 		hold = fmt.Sprintf("since %s, by %s: %s", render.Moment(b.Hold.Since), render.OrDash(b.Hold.By), b.Hold.Reason)
@@ -307,6 +312,7 @@ func sayBatch(p *render.Page, b disbursements.Batch, agency string, notes *disbu
 		p.Say("")
 		p.Say("what the import found, which nobody signs (after a rotation of master keys payees of before may look new):")
 		sayNotes(p, notes, b.Currency)
+		sayNames(p, names)
 	}
 	p.Say("")
 	p.Table("nothing has happened", "STEP,AT,EVENT,LINES,DETAIL,PLACE", render.Mapped(steps, func(x disbursements.Step) []any {
@@ -374,10 +380,18 @@ func showLines() cli.Command {
 			if err != nil {
 				return err
 			}
-			return m.Show(render.Mapped(list, func(l disbursement.Line) render.Object { return lineJSON(b.Batch, l) }), func(p *render.Page) {
-				p.Table("there are no such lines", "POSITION,LINE_REF,AMOUNT,ACCOUNT,STATUS,ATTEMPT,PAYOUT_REF,CODE,CASE,SINCE", render.Mapped(list, func(l disbursement.Line) []any {
+			var names map[int]connector.NameVerdict
+			if len(list) > 0 {
+				if names, err = store.NamesOf(ctx, b.ID, list[0].Position, list[len(list)-1].Position); err != nil {
+					return err
+				}
+			}
+			return m.Show(render.Mapped(list, func(l disbursement.Line) render.Object {
+				return append(lineJSON(b.Batch, l), "name", render.OrNone(string(names[l.Position])))
+			}), func(p *render.Page) {
+				p.Table("there are no such lines", "POSITION,LINE_REF,AMOUNT,ACCOUNT,STATUS,NAME,ATTEMPT,PAYOUT_REF,CODE,CASE,SINCE", render.Mapped(list, func(l disbursement.Line) []any {
 					return []any{
-						l.Position, l.Ref, render.Decimal(l.Amount, b.Currency), b.Accounts[l.Account].Code, statusText(l), l.Attempt, render.OrDash(payoutRef(l)),
+						l.Position, l.Ref, render.Decimal(l.Amount, b.Currency), b.Accounts[l.Account].Code, statusText(l), render.OrDash(string(names[l.Position])), l.Attempt, render.OrDash(payoutRef(l)),
 						render.OrDash(l.Code), render.OrDash(string(l.Case)), render.MomentOr(l.SentAt, "-"),
 					}
 				}))

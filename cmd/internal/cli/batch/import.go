@@ -108,7 +108,7 @@ func (p payer) list(string, bool) ([]disbursements.Account, int64) { return p.ac
 func (x *making) declare(f *pflag.FlagSet) {
 	x.files.declare(f)
 	f.StringVar(&x.date, "date", "", "local date of the payment, such as 2026-12-20")
-	f.StringVar(&x.waiver, "names-not-checked", "", "why the payees' names were not checked, where the policy demands it")
+	f.StringVar(&x.waiver, "names-not-checked", "", "why the payees' names are not checked, where the policy demands it; without it the batch stays a draft until they are")
 	f.BoolVar(&x.perBatch, "line-refs-per-batch", false, "a line_ref is unique among the batches of this batch_ref only")
 	f.BoolVar(&x.try, "try", false, "say what is wrong and what would be paid, and make nothing")
 	f.BoolVar(&x.draft, "draft", false, "do not seal it: its maker looks at it on its page and seals it there within seven days")
@@ -323,7 +323,7 @@ func makeBatch(ctx context.Context, m *cli.Meta, processor *commands.Disbursemen
 		return err
 	}
 	detail := map[string]any{"batch_ref": b.BatchRef, "revision": b.Revision, "count": b.Count, "sum": b.Sum, "source": string(b.Source)}
-	if q.Draft {
+	if made.Draft {
 		detail["draft"] = true
 	} else {
 		detail["digest"] = b.Digest.String()
@@ -332,17 +332,20 @@ func makeBatch(ctx context.Context, m *cli.Meta, processor *commands.Disbursemen
 		return err
 	}
 	digest := render.OrNone(b.Digest.String())
-	if q.Draft {
+	if made.Draft {
 		digest = nil
 	}
 	return m.Show(append(batchJSON(b, q.TenantID), "digest", digest, "changes", changesJSON(file), "notes", notesJSON(made.Notes)), func(p *render.Page) {
 		next := "sealed; it waits for approval until " + render.Moment(b.ApproveUntil)
-		if q.Draft {
+		if made.Draft {
 			next = "a draft; its maker seals it on its page, or it ends at " + render.Moment(b.OpenedAt.Add(disbursement.DraftLife))
 		}
 		p.Say("%s: %s, revision %d, with %s, %s, is %s", b.ID, b.BatchRef, b.Revision, render.Counted(b.Count, "line"), render.Decimal(b.Sum, b.Currency), next)
 		sayChanges(p, file)
 		sayNotes(p, made.Notes, b.Currency)
+		if names := made.Notes.Names; names != nil && names.Lines > 0 {
+			p.Say("The policy asks for names: operators are asked about %s, at most ten a second an account. `batches show %s` says what they tell. Its maker then seals it on its page; with --names-not-checked it is sealed at once.", render.Counted(names.Lines, "payee"), b.ID)
+		}
 	})
 }
 

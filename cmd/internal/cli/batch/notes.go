@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"quittance/cmd/internal/cli/render"
+	"quittance/internal/connector"
 	"quittance/internal/disbursements"
 	"quittance/internal/disbursements/lines"
 )
@@ -58,6 +59,43 @@ func comparisonJSON(c *disbursements.Comparison) any {
 		"list", render.Mapped(c.List, func(x disbursements.Changed) render.Object {
 			return render.Object{"kind", string(x.Kind), "line_ref", x.Ref, "columns", render.Texts(x.Columns), "before", x.Before, "after", x.After}
 		}),
+	}
+}
+
+// namesJSON is what operators have told of payees' names; nil if nobody asked.
+func namesJSON(n disbursements.Names) any {
+	if n.Asked == nil {
+		return nil
+	}
+	out := render.Object{"check", string(n.Asked.Check), string(disbursements.NameWaits), n.Count[disbursements.NameWaits]}
+	for _, v := range connector.NameVerdicts {
+		out = append(out, string(v), n.Count[v])
+	}
+	refs := render.Object{}
+	for _, v := range connector.NameVerdicts {
+		if v != connector.NameMatch {
+			refs = append(refs, string(v), append([]string{}, n.Refs[v]...))
+		}
+	}
+	return append(out, "line_refs", refs)
+}
+
+// sayNames prints what operators have told of payees' names.
+func sayNames(p *render.Page, n disbursements.Names) {
+	if n.Asked == nil || n.Asked.Lines == 0 {
+		return
+	}
+	if waiting := n.Count[disbursements.NameWaits]; waiting > 0 {
+		p.Say("names: %s not told yet", render.Counted(waiting, "name"))
+	}
+	for _, v := range connector.NameVerdicts {
+		switch {
+		case n.Count[v] == 0:
+		case v == connector.NameMatch:
+			p.Say("names: %s", render.Counted(n.Count[v], "match"))
+		default:
+			p.Say("names: %d %s (%s)", n.Count[v], v, some(n.Refs[v], n.Count[v]))
+		}
 	}
 }
 
