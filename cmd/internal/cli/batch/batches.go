@@ -488,7 +488,7 @@ func changing(ctx context.Context, m *cli.Meta, do func(person string) disbursem
 			after = *a.Batch
 		}
 		return m.Show(append(batchJSON(after, b.TenantID), "replayed", a.Replayed), func(p *render.Page) {
-			p.Say("%s is %s%s: %d lines ready, %d sent, %d paid, %d refused, %d cancelled", after.ID, after.Status, comma(heldText(after)),
+			p.Say("%s is %s%s. Lines: %d ready, %d sent, %d paid, %d refused, %d cancelled", after.ID, after.Status, comma(heldText(after)),
 				after.Lines.Ready.Count, after.Lines.Sent.Count, after.Lines.Paid.Count, after.Lines.Refused.Count, after.Lines.Cancelled.Count)
 		})
 	})

@@ -278,14 +278,11 @@ func retryDeliveries() cli.Command {
 				return brokenOff(err, n)
 			}
 			return m.Show(map[string]int{"made_due": n}, func(p *render.Page) {
-				switch n {
-				case 0:
+				if n == 0 {
 					p.Say("%s has no deliveries that are %s; nothing to do.", d.Title, state)
-				case 1:
-					p.Say("%s: 1 delivery that was %s is due now.", d.Title, state)
-				default:
-					p.Say("%s: %d deliveries that were %s are due now.", d.Title, n, state)
+					return
 				}
+				p.Say("%s: %s due now, %s before.", d.Title, render.CountedIs(n, "delivery"), state)
 			})
 		},
 	}

@@ -212,7 +212,7 @@ func diagnose(ctx context.Context, m *cli.Meta, role string, checks []Check) err
 		}
 	}
 	if bad > 0 {
-		return fmt.Errorf("%d of %d checks for %s did not pass", bad, len(checks), role)
+		return fmt.Errorf("%d of %s for %s did not pass", bad, render.Counted(len(checks), "check"), role)
 	}
 	return nil
 }
@@ -284,7 +284,7 @@ func (m examination) checkKafka(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	found := fmt.Sprintf("%s, %d partitions of %s", m.Kafka, topology.Count(schemas.TopicCommands), topology.Name(schemas.TopicCommands))
+	found := fmt.Sprintf("%s, %s of %s", m.Kafka, render.Counted(int(topology.Count(schemas.TopicCommands)), "partition"), topology.Name(schemas.TopicCommands))
 	warning, err := kafka.Warning(ctx, cl)
 	if err != nil {
 		return "", err
@@ -592,10 +592,10 @@ func (m examination) checkConfirmations(ctx context.Context) (found string, err 
 			}
 		}
 		if len(stuck) > 0 {
-			return fmt.Errorf("%d completed payments are not accepted and have no next attempt: %s", len(stuck), listed(stuck))
+			return fmt.Errorf("not accepted and without a next attempt: %s: %s", render.Counted(len(stuck), "completed payment"), listed(stuck))
 		}
 		if found = "every completed payment is accepted"; len(explained) > 0 {
-			found = fmt.Sprintf("%d completed payments are on their way: %s", len(explained), listed(explained))
+			found = fmt.Sprintf("%s on the way: %s", render.CountedIs(len(explained), "completed payment"), listed(explained))
 		}
 		return nil
 	})
@@ -618,9 +618,9 @@ func outstandingText(o deliveries.Outstanding, now time.Time) string {
 	case o.Parked():
 		return fmt.Sprintf("%s: needs an operator (%s); when that is mended, `quittance deliveries retry %s` sends it", what, o.Reason, o.DeliveryID)
 	case !o.NextAttemptAt.IsZero() && !o.NextAttemptAt.After(now):
-		return fmt.Sprintf("%s: %d calls (%s), the next is due now", what, o.Attempts, o.Reason)
+		return fmt.Sprintf("%s: %s (%s), the next is due now", what, render.Counted(o.Attempts, "call"), o.Reason)
 	case !o.NextAttemptAt.IsZero():
-		return fmt.Sprintf("%s: %d calls (%s), the next at %s", what, o.Attempts, o.Reason, render.Moment(o.NextAttemptAt))
+		return fmt.Sprintf("%s: %s (%s), the next at %s", what, render.Counted(o.Attempts, "call"), o.Reason, render.Moment(o.NextAttemptAt))
 	}
 	return what + ": " + o.State
 }
