@@ -22,6 +22,7 @@ import (
 	"quittance/internal/clickhouse"
 	"quittance/internal/deliveries"
 	"quittance/internal/digests"
+	"quittance/internal/disbursements"
 	"quittance/internal/erp"
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
@@ -260,7 +261,10 @@ func (m examination) checks(role string, needs map[roles.Need]bool) []Check {
 		out = append(out, Check{"erps", m.checkERPs}, Check{"dues", m.checkDues}, Check{"confirmations", m.checkConfirmations})
 	}
 	if needs[roles.NeedOperators] {
-		out = append(out, Check{"operators", m.checkOperators})
+		out = append(out, Check{"operators", func(ctx context.Context) (string, error) { return m.checkOperators(ctx, false) }})
+	}
+	if needs[roles.NeedPayouts] {
+		out = append(out, Check{"payouts", func(ctx context.Context) (string, error) { return m.checkOperators(ctx, true) }}, Check{"payout accounts", m.checkPayoutAccounts})
 	}
 	return out
 }
@@ -429,8 +433,8 @@ func (m examination) onRegistry(ctx context.Context, do func(context.Context, *r
 	})
 }
 
-// checkOperators says which operators do not answer, as the digests of staff do.
-func (m examination) checkOperators(ctx context.Context) (found string, err error) {
+// checkOperators says which operators do not answer calls about payouts, or about collections, as the digests of staff do.
+func (m examination) checkOperators(ctx context.Context, payouts bool) (found string, err error) {
 	err = m.WithBase(ctx, slog.New(slog.DiscardHandler), func(ctx context.Context, b *roles.Base) error {
 		if err := b.OpenPostgres(); err != nil {
 			return err
@@ -439,11 +443,39 @@ func (m examination) checkOperators(ctx context.Context) (found string, err erro
 		if err != nil {
 			return err
 		}
+		away = slices.DeleteFunc(away, func(o digests.Outage) bool { return o.Payouts != payouts })
+		accounts := "merchant accounts (`connectors` in a registry file)"
+		if payouts {
+			accounts = "payout accounts (`payouts` in a registry file)"
+		}
 		if found = "none is away, which would be five minutes of calls without an answer"; len(away) > 0 {
-			names := render.Mapped(away, func(o digests.Outage) string {
-				return fmt.Sprintf("%s/%s since %s", o.Operator, registry.Mode(o.Live), render.Moment(o.Since))
+			names := render.Mapped(away, func(o digests.Outage) string { return o.Name() + " since " + render.Moment(o.Since) })
+			found = "WARNING: without an answer: " + strings.Join(names, ", ") + "; calls are repeated until the operator answers. If it is well, check the address and the secrets of the agencies' " + accounts
+		}
+		return nil
+	})
+	return found, err
+}
+
+// checkPayoutAccounts warns of payout accounts that are paused or closed: nobody is paid from them.
+func (m examination) checkPayoutAccounts(ctx context.Context) (found string, err error) {
+	err = m.onRegistry(ctx, func(ctx context.Context, b *roles.Base) error {
+		paused, err := disbursements.NewStore(b.Pool, nil).PausedAccounts(ctx, disbursements.Scope{})
+		if err != nil {
+			return err
+		}
+		if found = "none is paused or closed"; len(paused) > 0 {
+			names := render.Mapped(paused, func(a disbursements.PausedAccount) string {
+				state, agency := "paused", a.TenantID
+				if a.Closed {
+					state = "closed"
+				}
+				if known, ok := b.Registry.Agency(a.TenantID); ok {
+					agency = known.Slug
+				}
+				return fmt.Sprintf("%s of %s/%s, %s since %s (%s)", a.Code, agency, registry.Mode(a.Live), state, render.Moment(a.Since), a.Reason)
 			})
-			found = "WARNING: without an answer: " + strings.Join(names, ", ") + "; calls are repeated until the operator answers. If it is well, check the address and the secrets of the agencies' merchant accounts (`connectors` in a registry file)"
+			found = "WARNING: nobody is paid from " + render.Some(names) + ". What pauses an account is tried again by itself; a closed one is tried by `quittance batches try-account BATCH --account CODE`, once its cause is mended"
 		}
 		return nil
 	})
