@@ -61,7 +61,7 @@ func comparing(ctx context.Context, m *cli.Meta) (audit.VerifyConfig, error) {
 		return audit.VerifyConfig{}, err
 	}
 	_, codec, err := access.OpenTopics(ctx, m)
-	return audit.VerifyConfig{Kafka: m.KafkaConfig(), Codec: codec, Pool: m.Pool, AllRecords: m.Options.Clock != nil}, err
+	return audit.VerifyConfig{Kafka: m.KafkaConfig(), Codec: codec, Pool: m.Pool, AllRecords: m.Options.Clock != nil, ClockMoves: m.Options.Clock != nil}, err
 }
 
 // show prints the result. Differences that nobody has accepted are an error.
