@@ -304,8 +304,13 @@ func retryEach(ctx context.Context, m *cli.Meta) error {
 	var lines []string
 	var broken error
 	refusals := 0
+	dir, err := registry.ReadDirectory(ctx, m.Pool, m.SimulatorURL, m.Now)
+	if err != nil {
+		return err
+	}
+	sent := access.Deliveries(m).Configured(dir)
 	for _, id := range m.Args {
-		r, err := access.Deliveries(m).Retry(ctx, m.By, id, m.Now)
+		r, err := sent.Retry(ctx, m.By, id, m.Now)
 		if err != nil && !cli.IsRefused(err, "") {
 			broken = err
 			break

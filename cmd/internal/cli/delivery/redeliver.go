@@ -117,7 +117,11 @@ func (r *redelivery) retry(ctx context.Context, m *cli.Meta) error {
 	if err != nil {
 		return err
 	}
-	since := m.Now
+	dir, err := registry.ReadDirectory(ctx, m.Pool, m.SimulatorURL, m.Now)
+	if err != nil {
+		return err
+	}
+	sent, since := access.Deliveries(m).Configured(dir), m.Now
 	r.known = map[string]bool{}
 	for _, d := range list {
 		r.known[d.ID] = true
@@ -130,7 +134,7 @@ func (r *redelivery) retry(ctx context.Context, m *cli.Meta) error {
 		if !slices.Contains(redelivered(), d.Kind) || !slices.Contains(deliveries.Retryable, d.State) {
 			continue
 		}
-		switch _, err := access.Deliveries(m).Retry(ctx, m.By, d.ID, m.Now); {
+		switch _, err := sent.Retry(ctx, m.By, d.ID, m.Now); {
 		case err == nil:
 			r.retried = append(r.retried, d.ID)
 		case cli.IsRefused(err, ""):
