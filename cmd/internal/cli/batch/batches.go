@@ -19,6 +19,7 @@ import (
 	"quittance/disbursement/paper"
 	"quittance/internal/commands"
 	"quittance/internal/disbursements"
+	"quittance/internal/identity"
 	"quittance/internal/kafka"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
@@ -188,9 +189,13 @@ func showBatch() cli.Command {
 			if err != nil {
 				return err
 			}
+			names, err := readNames(ctx, m)
+			if err != nil {
+				return err
+			}
 			return m.Show(append(batchJSON(b.Batch, slugs[b.TenantID]),
 				"digest", digestText(b), "accounts", accountsJSON(b, paused), "levels", levelsJSON(b), "notes", notesJSON(notes), "steps", render.Mapped(steps, stepJSON)),
-				func(p *render.Page) { sayBatch(p, b, slugs[b.TenantID], notes, steps, paused) })
+				func(p *render.Page) { sayBatch(p, b, slugs[b.TenantID], names, notes, steps, paused) })
 		},
 	}
 }
@@ -260,10 +265,34 @@ func stepJSON(x disbursements.Step) render.Object {
 	return render.Object{"sequence", x.Sequence, "type", string(x.Type), "at", x.At, "lines", x.Lines, "detail", x.Detail, "partition", x.Partition, "offset", x.Offset}
 }
 
-func sayBatch(p *render.Page, b disbursements.Batch, agency string, notes *disbursements.Notes, steps []disbursements.Step, paused []disbursements.PausedAccount) {
+// names are the names of people by their ids.
+type names map[string]string
+
+// readNames reads the names of all members of staff.
+func readNames(ctx context.Context, m *cli.Meta) (names, error) {
+	staff, err := identity.ListStaff(ctx, m.Pool, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := names{}
+	for _, s := range staff {
+		out[s.ID] = s.Name
+	}
+	return out, nil
+}
+
+// of returns the name of a person with the id, and the id alone of somebody who is not known, such as an ERP.
+func (n names) of(id string) string {
+	if name := n[id]; name != "" {
+		return name + " (" + id + ")"
+	}
+	return id
+}
+
+func sayBatch(p *render.Page, b disbursements.Batch, agency string, who names, notes *disbursements.Notes, steps []disbursements.Step, paused []disbursements.PausedAccount) {
 	hold := ""
 	if b.Held() {
-		hold = fmt.Sprintf("since %s, by %s: %s", render.Moment(b.Hold.Since), render.OrDash(b.Hold.By), b.Hold.Reason)
+		hold = fmt.Sprintf("since %s, by %s: %s", render.Moment(b.Hold.Since), render.OrDash(who.of(b.Hold.By)), b.Hold.Reason)
 	}
 	p.Facts([][2]string{
 		{"batch", b.ID},
@@ -273,7 +302,7 @@ func sayBatch(p *render.Page, b disbursements.Batch, agency string, notes *disbu
 		{"held", hold},
 		{"date", b.Date + until(b.PayUntil)},
 		{"lines", fmt.Sprintf("%d, %s in all, the largest %s", b.Count, render.Decimal(b.Sum, b.Currency), render.Decimal(b.Largest, b.Currency))},
-		{"made by", b.Maker + ofERP(b.Batch)},
+		{"made by", who.of(b.Maker) + ofERP(b.Batch)},
 		{"names not checked", b.Waiver},
 	})
 	if b.Status == disbursement.StatusSealed {
@@ -299,7 +328,7 @@ func sayBatch(p *render.Page, b disbursements.Batch, agency string, notes *disbu
 		rows = rows[:0]
 		for i, l := range levels {
 			given := approvals(b, i+1)
-			rows = append(rows, []any{i + 1, l.Role, fmt.Sprintf("%d of %d", len(given), l.Needed), render.OrDash(strings.Join(given, ", "))})
+			rows = append(rows, []any{i + 1, l.Role, fmt.Sprintf("%d of %d", len(given), l.Needed), render.OrDash(strings.Join(render.Mapped(given, who.of), ", "))})
 		}
 		p.Table("", "LEVEL,ROLE,APPROVED,BY", rows)
 	}
@@ -310,7 +339,7 @@ func sayBatch(p *render.Page, b disbursements.Batch, agency string, notes *disbu
 	}
 	p.Say("")
 	p.Table("nothing has happened", "STEP,AT,EVENT,LINES,DETAIL,PLACE", render.Mapped(steps, func(x disbursements.Step) []any {
-		return []any{x.Sequence, render.Moment(x.At), x.Type, x.Lines, render.OrDash(detailText(x.Detail)), fmt.Sprintf("disbursement.events/%d@%d", x.Partition, x.Offset)}
+		return []any{x.Sequence, render.Moment(x.At), x.Type, x.Lines, render.OrDash(detailText(x.Detail, who)), fmt.Sprintf("disbursement.events/%d@%d", x.Partition, x.Offset)}
 	}))
 }
 
@@ -337,10 +366,10 @@ func until(day string) string {
 	return ", may pay until " + day
 }
 
-func detailText(detail map[string]string) string {
+func detailText(detail map[string]string, who names) string {
 	var parts []string
 	for name, value := range detail {
-		parts = append(parts, name+"="+value)
+		parts = append(parts, name+"="+who.of(value))
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, " ")
