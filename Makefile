@@ -43,7 +43,7 @@ help: ## list the targets
 
 .PHONY: deps deps/test
 deps: $(DEPS)/.go $(DEPS)/.chdb $(DEPS)/.postgres ## fetch what `make run` needs: Go modules, ClickHouse's engine, PostgreSQL
-deps/test: deps $(DEPS)/.kafka-archive $(DEPS)/.browser $(DEPS)/.schemathesis $(DEPS)/.standardwebhooks $(DEPS)/.camt $(DEPS)/.proxy $(DEPS)/.prometheus $(DEPS)/.clients $(DEPS)/.clients-node $(DEPS)/.papers $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) $(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION) ## fetch also what tests and lint need: Kafka, Java, Chromium, nginx, Caddy, Prometheus, generators of clients, readers of PDFs, linters
+deps/test: deps $(DEPS)/.kafka-archive $(DEPS)/.browser $(DEPS)/.schemathesis $(DEPS)/.standardwebhooks $(DEPS)/.camt $(DEPS)/.proxy $(DEPS)/.prometheus $(DEPS)/.clients $(DEPS)/.clients-node $(DEPS)/.spectral $(DEPS)/.papers $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) $(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION) ## fetch also what tests and lint need: Kafka, Java, Chromium, nginx, Caddy, Prometheus, generators of clients, Spectral, readers of PDFs, linters
 
 $(DEPS) $(BIN):
 	@mkdir -p $@
@@ -116,6 +116,13 @@ $(DEPS)/.clients-node: $(CLIENTS)/package-lock.json | $(DEPS)
 	@dev/tools/need node npm
 	@echo "fetching generators of TypeScript clients" >&2
 	@dev/tools/npm-ci $(CLIENTS) $(DEPS)/clients/node
+	@touch $@
+
+# What checks the OpenAPI files.
+$(DEPS)/.spectral: test/tools/spectral/package-lock.json | $(DEPS)
+	@dev/tools/need node npm
+	@echo "fetching Spectral (70 MB)" >&2
+	@dev/tools/npm-ci test/tools/spectral $(DEPS)/spectral
 	@touch $@
 
 # What says whether a PDF is PDF/A, and reads PDFs, QR codes and the tokens in them.

@@ -44,3 +44,43 @@ func TestPortsAreReserved(t *testing.T) {
 	}
 	u.releaseAll()
 }
+
+// A reserved port accepts connections, so `up` could say that it is ready while the demo shop did not serve yet.
+func TestReadyComesLast(t *testing.T) {
+	t.Parallel()
+	var u *installation
+	for range 20 { // other programs may use some of the ports
+		probe, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		u = &installation{broker: brokerEmbedded, port: probe.Addr().(*net.TCPAddr).Port, hasPartner: true}
+		_ = probe.Close()
+		if err = u.reserve(t.Context()); err == nil {
+			break
+		}
+		u = nil
+	}
+	if u == nil {
+		t.Fatal("no twelve ports are free")
+	}
+	defer u.releaseAll()
+	if u.answers(t.Context()) {
+		t.Error("ready while all ports are only reserved")
+	}
+	left := len(u.ports())
+	for name, offset := range u.ports() {
+		u.release(offset)
+		if u.answers(t.Context()) {
+			t.Errorf("ready before the %s serves", name)
+		}
+		part, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", local(u.port+offset))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = part.Close() }()
+		if left--; u.answers(t.Context()) != (left == 0) {
+			t.Errorf("with %d parts to come: ready is %v", left, left > 0)
+		}
+	}
+}

@@ -245,6 +245,7 @@ func (u *installation) shop(b *roles.Base, key string) error {
 // one.
 func (u *installation) partner(b *roles.Base, pair demoPair) error {
 	if pair.APIKey == "" {
+		u.release(portPartner)
 		return nil
 	}
 	p, err := partner.New(partner.Config{Listen: local(u.port + portPartner), APIBase: b.CheckoutURL, APIKey: pair.APIKey, SecretKey: pair.SecretKey, Log: b.Log})
@@ -296,11 +297,14 @@ func (u *installation) enrol(ctx context.Context, b *roles.Base) (*staff.Signato
 	return nil, nil //nolint:nilnil // there is no such agency
 }
 
-// answers reports whether somebody listens on each port of this process.
+// answers reports whether each part listens on its port. A reserved port accepts connections, too, and serves nothing.
 func (u *installation) answers(ctx context.Context) bool {
 	u.mu.Lock()
-	partnerRuns := u.hasPartner
+	partnerRuns, reserved := u.hasPartner, len(u.held)
 	u.mu.Unlock()
+	if reserved > 0 {
+		return false
+	}
 	for _, offset := range u.ports() {
 		if offset == portPartner && !partnerRuns {
 			continue

@@ -90,9 +90,11 @@ func (v *visit) writeBatch(status int, b disbursements.Batch, field, fault strin
 	out := &batchView{view: v.page(fmt.Sprintf(w.BatchTitle, b.BatchRef, b.Revision), path)}
 	out.BackURL, out.BackText = v.URL(rootBatches, fieldMode, disbursement.Mode(b.Live)), w.Title
 	out.Test, out.Tagged, out.Command = !b.Live, fault == "", "quittance batches show "+b.ID
-	out.Notice = w.Done[v.Query("done")]
-	if v.Query("done") == string(digest.Release) && b.Source == disbursement.SourceERP {
-		out.Notice = w.DoneReleaseOfERP
+	if done := v.Query("done"); stillDone(done, b.Batch, paused) {
+		out.Notice = w.Done[done]
+		if done == string(digest.Release) && b.Source == disbursement.SourceERP {
+			out.Notice = w.DoneReleaseOfERP
+		}
 	}
 	if fault != "" {
 		out.Fault(field, fault, v.Form.Get(field))
@@ -219,6 +221,35 @@ func inFours(text string) string {
 type namer struct {
 	people identity.People
 	roster disbursement.Roster
+}
+
+// stillDone reports whether what a step did is so: an address is kept and loaded again, when the batch has gone on or was decided otherwise.
+func stillDone(step string, b disbursement.Batch, paused []disbursements.PausedAccount) bool {
+	switch step {
+	case "import":
+		return b.Status == disbursement.StatusDraft
+	case "seal":
+		return b.Status == disbursement.StatusSealed
+	case "discard":
+		return b.Status == disbursement.StatusDiscarded
+	case "approve":
+		return b.Status == disbursement.StatusSealed || b.Status == disbursement.StatusApproved
+	case "reject":
+		return b.Status == disbursement.StatusRejected
+	case "release":
+		return b.Status == disbursement.StatusReleasing && !b.Held() || !b.AskedAt.IsZero()
+	case "hold", "resume_first":
+		return b.Held()
+	case "resume":
+		return !b.Held() && b.Status == disbursement.StatusReleasing
+	case "recall":
+		return b.Status == disbursement.StatusRecalled
+	case "stop":
+		return b.Stopped
+	case "try":
+		return b.Status == disbursement.StatusReleasing && !slices.ContainsFunc(paused, func(a disbursements.PausedAccount) bool { return a.Closed })
+	}
+	return false
 }
 
 // name returns the name of a person, with the staff number; none for an empty id.

@@ -93,7 +93,9 @@ func (v *visit) writeLine(status int, fault string) {
 	out := &lineView{view: v.page(fmt.Sprintf(w.LineTitle, l.Position+1, b.BatchRef), path)}
 	out.BackURL, out.BackText = v.URL(rootBatches+"/"+b.ID), fmt.Sprintf(w.BatchTitle, b.BatchRef, b.Revision)
 	out.Test, out.Tagged, out.Command = !b.Live, fault == "", fmt.Sprintf("quittance batches lines %s --from %d --limit 1", b.ID, l.Position)
-	out.Notice = w.Done[v.Query("done")]
+	if done := v.Query("done"); lineStillDone(done, l.Line) {
+		out.Notice = w.Done[done]
+	}
 	if fault != "" {
 		out.Fault("", fault, "")
 	}
@@ -384,4 +386,19 @@ func (v *visit) actOnLine(name string, of func(person string, position int) disb
 		err = v.carryOut(b, of(v.Acting.Person.ID, l.Position))
 	}
 	v.answered(err, name, linePath(b, l.Position), v.writeLine)
+}
+
+// lineStillDone reports whether what a step did with a line is so.
+func lineStillDone(step string, l disbursement.Line) bool {
+	switch step {
+	case "settle_first":
+		return l.Case != ""
+	case "settle", "acknowledge", "dropped":
+		return (l.Case == "") == (step != "dropped")
+	case "retry":
+		return l.Status == disbursement.LineReady || l.Status == disbursement.LineSent
+	case "cancel":
+		return l.Status == disbursement.LineCancelled
+	}
+	return false
 }

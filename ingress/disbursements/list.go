@@ -48,7 +48,10 @@ func (v *visit) list() {
 		}
 	}
 	out := &listView{view: v.page(w.Title, rootBatches, conditions...), Ref: q.BatchRef, Filtered: len(conditions) > 2}
-	out.Test, out.Tagged, out.Command = !q.Live, true, "quittance batches list"
+	out.Test, out.Tagged, out.Command = !q.Live, true, staff.Command("quittance batches list", "mode", disbursement.Mode(q.Live), "status", string(q.Status), "batch-ref", q.BatchRef)
+	if q.Held {
+		out.Command += " --held"
+	}
 	out.Modes = []staff.Choice{{Value: modeLive, Label: w.Live, Chosen: q.Live}, {Value: modeTest, Label: w.Test, Chosen: !q.Live}}
 	out.Statuses = []staff.Choice{{Label: w.AnyStatus, Chosen: q.Status == ""}}
 	for _, s := range disbursement.Statuses() {

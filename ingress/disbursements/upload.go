@@ -72,7 +72,7 @@ func (v *visit) writeImport(status int, typed url.Values, file *lines.File, fiel
 	test := v.Query(fieldMode) == modeTest || typed.Get(fieldMode) == modeTest
 	out := &importView{view: v.page(t.Title, rootImport, fieldMode, disbursement.Mode(!test)), T: t, Currency: money.Default, Date: localtime.Day(v.Now)}
 	out.BackURL, out.BackText, out.Test = v.URL(rootBatches, fieldMode, disbursement.Mode(!test)), v.w.Title, test
-	out.Tagged, out.Command = fault == "", "quittance batches import FILE"
+	out.Tagged = fault == ""
 	out.URL = v.URL(rootImport)
 	out.Modes = []staff.Choice{{Value: modeLive, Label: v.w.Live, Chosen: !test}, {Value: modeTest, Label: v.w.Test, Chosen: test}}
 	for _, name := range []string{byRef, fieldDate, fieldCurrency} {
@@ -83,6 +83,7 @@ func (v *visit) writeImport(status int, typed url.Values, file *lines.File, fiel
 	if value := typed.Get(fieldDate); value != "" {
 		out.Date = value
 	}
+	out.Command = staff.Command("quittance batches import FILE", "agency", v.agency(), "mode", disbursement.Mode(!test), "date", out.Date) + " --batch-ref REF"
 	if value := typed.Get(fieldCurrency); value != "" {
 		out.Currency = value
 	}

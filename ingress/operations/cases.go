@@ -212,20 +212,24 @@ func (v *visit) caseFacts(d *cases.Detail) []staff.Fact {
 	if amount, currency, known := d.Owed(); known {
 		owed = v.sum(amount, currency)
 	}
+	amount := w.Amount
+	if d.Kind == cases.KindBreak {
+		amount = w.Difference
+	}
 	mode := ""
 	if d.Mode != "" {
 		mode = v.mode(d.Mode == liveMode)
 	}
 	return []staff.Fact{
 		{Label: w.State, Value: v.caseState(&d.Case)},
-		{Label: w.Amount, Value: v.sum(d.Amount, d.Currency)},
+		{Label: amount, Value: v.sum(d.Amount, d.Currency)},
 		{Label: w.Owed, Value: owed},
 		{Label: w.Agency, Value: v.agency(d.AgencyID)},
 		{Label: w.Mode, Value: mode},
 		payment,
 		{Label: w.Collection, Value: d.CollectionID, Code: true},
 		{Label: w.OperatorRef, Value: d.OperatorRef, Code: true},
-		{Label: w.OpenedBecause, Value: said(w.Reasons, d.Case.Reason)},
+		{Label: w.OpenedBecause, Value: v.openedBecause(d.Case.Reason)},
 		{Label: w.OpenedBy, Value: d.By},
 		{Label: w.Clerks, Value: strings.Join(d.Clerks, ", ")},
 		{Label: w.Opened, Value: v.at(d.OpenedAt)},
@@ -259,7 +263,11 @@ func (v *visit) evidence(d *cases.Detail) (out []staff.Fact) {
 		delete(e, name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(e)) {
-		out = append(out, staff.Fact{Label: said(v.w.Evidence, name), Value: e[name], Code: true})
+		fact := staff.Fact{Label: said(v.w.Evidence, name), Value: e[name], Code: true}
+		if word := v.w.Case.Findings[e[name]]; word != "" && (name == cases.EvidenceFindings || name == cases.EvidenceStage) {
+			fact.Value, fact.Code = word, false
+		}
+		out = append(out, fact)
 	}
 	return out
 }

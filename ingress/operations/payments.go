@@ -446,7 +446,12 @@ func (v *visit) retryDelivery() {
 		v.Failed("retrying a delivery", err)
 		return
 	}
-	if _, err := v.o.cfg.Deliveries.Retry(v.Context(), v.Acting.Actor, d.ID, v.Now); err != nil {
+	dir, err := v.o.cfg.Directory(v.Context())
+	if err != nil {
+		v.Unavailable("reading destinations", err)
+		return
+	}
+	if _, err := v.o.cfg.Deliveries.Configured(dir).Retry(v.Context(), v.Acting.Actor, d.ID, v.Now); err != nil {
 		v.refusedOr(err, "retrying a delivery", v.showPayment)
 		return
 	}

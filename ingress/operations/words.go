@@ -84,6 +84,8 @@ type casesWords struct {
 // caseWords are those of the record of a case.
 type caseWords struct {
 	Title                                                                                                                                           string // kind
+	Difference, NotCarriedOut                                                                                                                       string
+	Findings                                                                                                                                        map[string]string // kinds of breaks, and rules of the matcher
 	State, Amount, Owed, Agency, Mode, Payment, Collection, OperatorRef, OpenedBecause                                                              string
 	OpenedBy, Clerks, Opened, Closed, ClosedBy, ApprovedBy, Evidence, Refusal, ID                                                                   string
 	ERPWaits, Record, EvidenceTitle, RowsText, Proposals, NoProposals                                                                               string
@@ -175,6 +177,11 @@ var french = words{
 		Reasons: map[string]string{ //nolint:gosec // texts, no credential
 			"credentials_refused":  "L’ERP refuse nos identifiants. Toutes ses confirmations attendent, et ce cas se clôt dès qu’il en accepte une. L’administration doit nous transmettre ses nouveaux identifiants.",
 			"not accepted in 24 h": "L’ERP n’a pas accepté la confirmation en 24 heures.",
+		},
+		Difference: "Écart (trouvé moins attendu)", NotCarriedOut: "Une décision approuvée n’a pas pu être appliquée.",
+		Findings: map[string]string{
+			"unmatched_line": "Ligne sans somme attendue", "missing_line": "Somme attendue sans ligne", "amount": "Montant différent", "fee": "Frais", "duplicate_line": "Ligne en double", "reversed_line": "Ligne annulée ou reprise",
+			"operator_ref": "Référence d’opérateur", "own_ref": "Référence de paiement ou d’avis", "batch": "Virement groupé", "amount_day": "Montant et jour", "cut_off_window": "Période de l’opérateur", "none": "Aucune", "hand": "Rapprochement manuel",
 		},
 		Title: "Cas\u00a0: %s", State: "État", Amount: "Montant", Owed: "Montant dû", Agency: "Administration", Mode: "Mode", Payment: "Paiement",
 		Collection: "Encaissement", OperatorRef: "Référence d’opérateur", OpenedBecause: "Motif d’ouverture", OpenedBy: "Ouvert par", Clerks: "Guichets",
@@ -360,6 +367,11 @@ var english = words{
 		Reasons: map[string]string{ //nolint:gosec // texts, no credential
 			"credentials_refused":  "The ERP refuses our credentials. All its confirmations wait, and this case ends as soon as it accepts one. The agency must give us its new credentials.",
 			"not accepted in 24 h": "The ERP has not accepted the confirmation within 24 hours.",
+		},
+		Difference: "Difference (found less expected)", NotCarriedOut: "An approved decision could not be carried out.",
+		Findings: map[string]string{
+			"unmatched_line": "Line without expected money", "missing_line": "Expected money without a line", "amount": "Different amount", "fee": "Fee", "duplicate_line": "Line twice", "reversed_line": "Line reversed or taken back",
+			"operator_ref": "Operator's reference", "own_ref": "Payment or notice reference", "batch": "Payout of a batch", "amount_day": "Amount and day", "cut_off_window": "Operator's window", "none": "None", "hand": "Matched by hand",
 		},
 		Title: "Case: %s", State: "State", Amount: "Amount", Owed: "Owed", Agency: "Agency", Mode: "Mode", Payment: "Payment", Collection: "Collection",
 		OperatorRef: "Operator's reference", OpenedBecause: "Opened because", OpenedBy: "Opened by", Clerks: "Clerks", Opened: "Opened", Closed: "Closed",

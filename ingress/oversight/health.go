@@ -68,7 +68,7 @@ type section struct {
 	Grid            staff.Grid
 	Empty           string // what stands in place of a grid without rows
 	Missing         string // why nothing is known
-	Command         string
+	Command, Also   string
 }
 
 // healthView is the page of health.
@@ -112,12 +112,12 @@ func (v *visit) mode(live bool) string {
 // operators says which operators answer.
 func (v *visit) operators() (section, error) {
 	w := v.w.Health
-	s := section{ID: "operators", Title: w.Operators, Note: w.OperatorsNote, Empty: w.NoOperators, Command: "quittance doctor collect"}
+	s := section{ID: "operators", Title: w.Operators, Note: w.OperatorsNote, Empty: w.NoOperators, Command: "quittance doctor collect", Also: "quittance doctor disburse"}
 	list, err := v.o.cfg.Health.Operators.Operators(v.Context())
 	if err != nil {
 		return s, err
 	}
-	s.Grid.Heads = []string{w.Operator, w.Mode, w.State, w.LastAnswer, w.SilentSince, w.Agencies}
+	s.Grid.Heads = []string{w.Operator, w.Mode, w.Money, w.State, w.LastAnswer, w.SilentSince, w.Agencies}
 	for _, o := range list {
 		state := w.Answers
 		switch {
@@ -126,12 +126,16 @@ func (v *visit) operators() (section, error) {
 		case !o.FailingSince.IsZero():
 			state = w.Silent
 		}
+		money := w.Collections
+		if o.Payouts {
+			money = w.Payouts
+		}
 		var agencies []string
 		for _, id := range o.AgencyIDs {
 			agencies = append(agencies, v.agency(id))
 		}
 		slices.Sort(agencies)
-		s.Grid.Rows = append(s.Grid.Rows, []staff.Cell{{Text: o.Operator}, {Text: v.mode(o.Live)}, {Text: state}, {Text: v.At(o.AnsweredAt)}, {Text: v.At(o.FailingSince)}, {Text: dash(strings.Join(agencies, ", "))}})
+		s.Grid.Rows = append(s.Grid.Rows, []staff.Cell{{Text: o.Operator}, {Text: v.mode(o.Live)}, {Text: money}, {Text: state}, {Text: v.At(o.AnsweredAt)}, {Text: v.At(o.FailingSince)}, {Text: dash(strings.Join(agencies, ", "))}})
 	}
 	return s, nil
 }

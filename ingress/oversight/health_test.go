@@ -24,6 +24,7 @@ func TestHealth(t *testing.T) {
 	backoffice.Lacks(t, empty, "Non connu", "chs_", backoffice.Contact)
 
 	w.Exec(t, `INSERT INTO operator_answers (operator, live, answered_at, failing_since, failed_at, agencies) VALUES ('mtn', true, $1, NULL, NULL, '{}'), ('airtel', true, $1::timestamptz - interval '1 hour', $1::timestamptz - interval '50 minutes', $1::timestamptz - interval '1 minute', ARRAY[$2])`, w.Now(), registries.AgencyA)
+	w.Exec(t, `INSERT INTO operator_answers (operator, live, payouts, answered_at, failing_since, failed_at, agencies) VALUES ('mtn', true, true, NULL, $1::timestamptz - interval '50 minutes', $1::timestamptz - interval '1 minute', ARRAY[$2])`, w.Now(), registries.AgencyA)
 	w.Exec(t, `INSERT INTO delivery_destinations (kind, destination_id, refused_since) VALUES ('erp', $1, $2)`, registries.AgencyA+"/live", w.Now())
 	w.Exec(t, `INSERT INTO message_reports (message_id, destination_id, provider, calls, sent_at, accepted_at) VALUES ('m-1', 'd', 'mtnsms', 1, $1, $1), ('m-2', 'd', 'mtnsms', 1, $1, NULL), ('m-3', 'd', 'smtp', 1, $1::timestamptz - interval '2 hours', $1)`, w.Now())
 	w.Lag = func(context.Context) ([]oversight.Lag, error) {
@@ -31,7 +32,7 @@ func TestHealth(t *testing.T) {
 	}
 	w.Models = []oversight.Model{{Name: "readmodel", Topic: "checkout.events", Position: 12840, PositionKnown: true}, {Name: "journal"}}
 	full := b.Get("/ops/health?lang=en")
-	backoffice.Want(t, full, http.StatusOK, "Away", "Direction générale des impôts", "Refuses our credentials since", "Payments that an ERP has not accepted yet: 1", "mtnsms", ">2<", "4711", "sink-webhook", "12840", "not known", "Journal (ClickHouse)")
+	backoffice.Want(t, full, http.StatusOK, "Away", `data-label="Calls">Collections</td><td role="cell" data-label="State">Answers`, `data-label="Calls">Payouts</td><td role="cell" data-label="State">Away`, "quittance doctor disburse", "Direction générale des impôts", "Refuses our credentials since", "Payments that an ERP has not accepted yet: 1", "mtnsms", ">2<", "4711", "sink-webhook", "12840", "not known", "Journal (ClickHouse)")
 	backoffice.Lacks(t, full, "smtp", "Not known:")
 
 	// Nothing changes: the script gets 304.

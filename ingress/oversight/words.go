@@ -31,6 +31,7 @@ type auditWords struct {
 // healthWords are those of the page of health.
 type healthWords struct {
 	Title, Intro, NotKnown, Unknown, Live, Test, Mode, State, Agency, Agencies, Oldest, Records, Since  string
+	Money, Collections, Payouts                                                                         string
 	Operators, OperatorsNote, NoOperators, Operator, LastAnswer, SilentSince, Answers, Silent, Away     string
 	Accounts, NoAccounts, Account, Paused, Closed                                                       string
 	ERPs, NoERPs, ERP, Waiting, NothingOwed, Well                                                       string
@@ -67,6 +68,7 @@ var french = words{
 	Health: healthWords{
 		Title: "Santé du service", Intro: "Cette page montre ce que le service a enregistré. Elle n’appelle ni opérateur, ni ERP, ni fournisseur : la commande sous chaque tableau le fait.",
 		NotKnown: "Non connu : la source ne répond pas. La page la lit de nouveau toute seule.", Unknown: "non connu", Live: "Réel", Test: "Test", Mode: "Mode", State: "État", Agency: "Administration", Agencies: "Administrations touchées", Oldest: "Le plus ancien", Records: "Enregistrements", Since: "Depuis",
+		Money: "Appels", Collections: "Encaissements", Payouts: "Versements",
 		Operators: "Opérateurs", OperatorsNote: "Un opérateur est absent quand ses appels restent sans réponse pendant cinq minutes.", NoOperators: "Aucun opérateur n’a encore été appelé.", Operator: "Opérateur", LastAnswer: "Dernière réponse", SilentSince: "Sans réponse depuis", Answers: "Répond", Silent: "Un appel est resté sans réponse", Away: "Absent",
 		Accounts: "Comptes de versement en pause", NoAccounts: "Aucun compte de versement n’est en pause.", Account: "Compte", Paused: "En pause", Closed: "Fermé jusqu’à un essai",
 		ERPs: "ERP", NoERPs: "Aucune administration n’a d’ERP.", ERP: "ERP", Waiting: "En attente", NothingOwed: "Tous les paiements sont confirmés aux ERP.", Owed: "Paiements encaissés qu’un ERP n’a pas encore acceptés : %d, le plus ancien du %s.", Well: "Accepte les confirmations",
@@ -103,6 +105,7 @@ var english = words{
 	Health: healthWords{
 		Title: "Health", Intro: "This page shows what the service has recorded. It calls no operator, ERP or provider: the command below each table does.",
 		NotKnown: "Not known: the source does not answer. The page reads it again by itself.", Unknown: "not known", Live: "Live", Test: "Test", Mode: "Mode", State: "State", Agency: "Agency", Agencies: "Agencies concerned", Oldest: "Oldest", Records: "Records", Since: "Since",
+		Money: "Calls", Collections: "Collections", Payouts: "Payouts",
 		Operators: "Operators", OperatorsNote: "An operator is away when its calls have had no answer for five minutes.", NoOperators: "No operator has been called yet.", Operator: "Operator", LastAnswer: "Last answer", SilentSince: "No answer since", Answers: "Answers", Silent: "A call had no answer", Away: "Away",
 		Accounts: "Paused payout accounts", NoAccounts: "No payout account is paused.", Account: "Account", Paused: "Paused", Closed: "Closed until it is tried",
 		ERPs: "ERPs", NoERPs: "No agency has an ERP.", ERP: "ERP", Waiting: "Waiting", NothingOwed: "All payments are confirmed to ERPs.", Owed: "Payments that an ERP has not accepted yet: %d, the oldest of %s.", Well: "Takes confirmations",

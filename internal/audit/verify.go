@@ -109,6 +109,9 @@ type VerifyConfig struct {
 	Since time.Time
 	// AllRecords reads all records whatever their time: the service's clock is not that of the broker.
 	AllRecords bool
+	// ClockMoves says that the service's clock is one that people move: a row of before may be recorded "a day later", and none is
+	// FaultLate.
+	ClockMoves bool
 	// Within is how long to wait for the relay to record the rows of now; 30 s when zero. Rows that it has not
 	// recorded then are FaultAdded.
 	Within time.Duration
@@ -131,7 +134,7 @@ func (cfg VerifyConfig) verify(ctx context.Context) (Verified, error) {
 	if err := cfg.awaitRelay(ctx, end); err != nil {
 		return Verified{}, err
 	}
-	c := comparison{since: cfg.Since, byRow: map[proof]*entry{}, bySequence: map[int64]*entry{}, byID: map[int64][]*entry{}}
+	c := comparison{since: cfg.Since, clockMoves: cfg.ClockMoves, byRow: map[proof]*entry{}, bySequence: map[int64]*entry{}, byID: map[int64][]*entry{}}
 	err = pgx.BeginTxFunc(ctx, cfg.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		var next int64
 		if err := tx.QueryRow(ctx, `SELECT coalesce(max(next), 0) FROM audit_position`).Scan(&next); err != nil {
@@ -209,6 +212,7 @@ type entry struct {
 type comparison struct {
 	Verified
 	since      time.Time
+	clockMoves bool
 	highest    int64
 	signs      bool // a row before was signed
 	list       []*entry
@@ -227,7 +231,7 @@ func (c *comparison) take(r *record.AuditRow, first *bool) {
 		return // a relay lost its lock while it wrote
 	}
 	c.highest = r.Sequence
-	late := r.RecordedAt.Sub(r.At) > lateAfter
+	late := r.RecordedAt.Sub(r.At) > lateAfter && !c.clockMoves
 	*first = *first && late
 	c.signs = c.signs || r.Proof == proofSigned
 	e := &entry{AuditRow: r, late: late && !*first, unsigned: r.Proof == proofUnsigned || r.Proof == "" && c.signs}

@@ -39,6 +39,9 @@ const (
 // called.
 const DoingOpenPayer = "opening the payer's number"
 
+// DoingOpenLine is Error.Doing when the line of a batch cannot be opened: the operator is not called.
+const DoingOpenLine = "opening the line"
+
 // Error says that a call gave no outcome. The call may be tried again. An Error is never
 // a refusal.
 type Error struct {

@@ -104,8 +104,14 @@ func (s *Store) refuseRetry(d Delivery, at DestinationStatus) error {
 	case StateSuperseded:
 		return operation.Refuse(CodeSuperseded, "id", nil)
 	}
-	if kind, err := s.kinds.Of(d.Kind); err == nil && kind.Directory != nil {
-		if _, ok := kind.Directory.Destination(d.DestinationID); !ok {
+	if kind, err := s.kinds.Of(d.Kind); err == nil && (kind.Directory != nil || s.configured != nil && kind.Entries != nil) {
+		known := false
+		if kind.Directory != nil {
+			_, known = kind.Directory.Destination(d.DestinationID)
+		} else {
+			known = s.configured[destinationKey{d.Kind, d.DestinationID}]
+		}
+		if !known {
 			return operation.Refuse(CodeRemoved, "", operation.Args{"kind": d.Kind, "destination": d.DestinationID})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/kafka/consume"
+	"quittance/internal/registry"
 	"quittance/schemas/record"
 )
 
@@ -48,6 +49,8 @@ func (o Outcome) Known() bool { return stateOf[o] != "" }
 type Store struct {
 	pool  *pgxpool.Pool
 	kinds Kinds
+	// configured are the destinations of a store of Configured; nil for another.
+	configured map[destinationKey]bool
 
 	days sync.Map // the suffixes of days whose tables are known to exist
 }
@@ -55,6 +58,25 @@ type Store struct {
 // NewStore makes a store over the pool, which the caller closes.
 func NewStore(pool *pgxpool.Pool, kinds Kinds) *Store {
 	return &Store{pool: pool, kinds: kinds}
+}
+
+// destinationKey names a destination of any kind.
+type destinationKey struct {
+	kind Kind
+	id   string
+}
+
+// Configured returns a store over the same pool that sends nothing again to a destination that the configuration does not have. It
+// is for commands, whose kinds have no Directory.
+func (s *Store) Configured(dir registry.Directory) *Store {
+	out := NewStore(s.pool, s.kinds)
+	out.configured = map[destinationKey]bool{}
+	for _, e := range s.kinds.Entries(dir) {
+		if e.RemovedAt.IsZero() {
+			out.configured[destinationKey{e.Kind, e.ID}] = true
+		}
+	}
+	return out
 }
 
 // Kinds returns the kinds that the store was made with.

@@ -25,6 +25,6 @@
 //
 // Nothing in Postgres said whether an operator answers: the sink collect stores nothing, and the
 // journal is in ClickHouse, which the sink notify does not need. Note therefore keeps a row for
-// each operator and mode, made of collections.calls: the last answer, and the first and the last
-// call without one since. An answer that says no is an answer.
+// each operator and mode, made of collections.calls, and another one made of disbursements.calls: the
+// last answer, and the first and the last call without one since. An answer that says no is an answer.
 package digests

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"quittance/internal/registry"
 )
 
 const (
@@ -23,6 +25,7 @@ const (
 type Call struct {
 	Operator string
 	Live     bool
+	Payouts  bool // it is about paying people; otherwise about collecting money
 	AgencyID string
 	At       time.Time // its beginning
 	// Answered is true when the operator has answered, whatever it said.
@@ -33,16 +36,26 @@ type Call struct {
 type Outage struct {
 	Operator string
 	Live     bool
+	Payouts  bool // calls about payouts have no answer; otherwise those about collections
 	// Since is the first call without an answer after the last answer.
 	Since time.Time
 	// AgencyIDs are the agencies whose calls had no answer since then.
 	AgencyIDs []string
 }
 
-// operatorMode names a row of operator_answers.
+// Name returns what is away, such as "mtn/live" or "mtn/live/payouts".
+func (o Outage) Name() string {
+	name := o.Operator + "/" + registry.Mode(o.Live)
+	if o.Payouts {
+		name += "/payouts"
+	}
+	return name
+}
+
+// operatorMode names a row of operator_answers. Payouts are a product of their own: an operator may collect and not pay.
 type operatorMode struct {
-	operator string
-	live     bool
+	operator      string
+	live, payouts bool
 }
 
 // answers is a row of operator_answers.
@@ -78,12 +91,12 @@ func (a *answers) note(c Call) {
 func (s *Store) Note(ctx context.Context, calls []Call) error {
 	by := map[operatorMode][]Call{}
 	for _, c := range calls {
-		k := operatorMode{c.Operator, c.Live}
+		k := operatorMode{c.Operator, c.Live, c.Payouts}
 		by[k] = append(by[k], c)
 	}
 	// The order prevents a deadlock between two instances.
 	order := slices.SortedFunc(maps.Keys(by), func(a, b operatorMode) int {
-		return cmp.Or(cmp.Compare(a.operator, b.operator), cmp.Compare(fmt.Sprint(a.live), fmt.Sprint(b.live)))
+		return cmp.Or(cmp.Compare(a.operator, b.operator), cmp.Compare(fmt.Sprint(a.live, a.payouts), fmt.Sprint(b.live, b.payouts)))
 	})
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		for _, k := range order {
@@ -100,20 +113,20 @@ func (s *Store) Note(ctx context.Context, calls []Call) error {
 }
 
 func noteOperator(ctx context.Context, tx pgx.Tx, k operatorMode, calls []Call) error {
-	if _, err := tx.Exec(ctx, `INSERT INTO operator_answers (operator, live) VALUES ($1, $2) ON CONFLICT DO NOTHING`, k.operator, k.live); err != nil {
+	if _, err := tx.Exec(ctx, `INSERT INTO operator_answers (operator, live, payouts) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, k.operator, k.live, k.payouts); err != nil {
 		return err
 	}
 	var a answers
 	err := tx.QueryRow(ctx, `SELECT coalesce(answered_at, '0001-01-01Z'), coalesce(failing_since, '0001-01-01Z'), coalesce(failed_at, '0001-01-01Z'), agencies
-		FROM operator_answers WHERE operator = $1 AND live = $2 FOR UPDATE`, k.operator, k.live).Scan(&a.answered, &a.since, &a.failed, &a.agencies)
+		FROM operator_answers WHERE operator = $1 AND live = $2 AND payouts = $3 FOR UPDATE`, k.operator, k.live, k.payouts).Scan(&a.answered, &a.since, &a.failed, &a.agencies)
 	if err != nil {
 		return err
 	}
 	for _, c := range calls {
 		a.note(c)
 	}
-	_, err = tx.Exec(ctx, `UPDATE operator_answers SET answered_at = $3, failing_since = $4, failed_at = $5, agencies = $6 WHERE operator = $1 AND live = $2`,
-		k.operator, k.live, unlessZero(a.answered), unlessZero(a.since), unlessZero(a.failed), append([]string{}, a.agencies...))
+	_, err = tx.Exec(ctx, `UPDATE operator_answers SET answered_at = $4, failing_since = $5, failed_at = $6, agencies = $7 WHERE operator = $1 AND live = $2 AND payouts = $3`,
+		k.operator, k.live, k.payouts, unlessZero(a.answered), unlessZero(a.since), unlessZero(a.failed), append([]string{}, a.agencies...))
 	return err
 }
 
@@ -133,7 +146,7 @@ func (s *Store) Outages(ctx context.Context, now time.Time) ([]Outage, error) {
 	var out []Outage
 	for _, o := range all {
 		if o.Away(now) {
-			out = append(out, Outage{o.Operator, o.Live, o.FailingSince, o.AgencyIDs})
+			out = append(out, Outage{o.Operator, o.Live, o.Payouts, o.FailingSince, o.AgencyIDs})
 		}
 	}
 	return out, nil
@@ -143,6 +156,7 @@ func (s *Store) Outages(ctx context.Context, now time.Time) ([]Outage, error) {
 type OperatorState struct {
 	Operator string
 	Live     bool
+	Payouts  bool // of calls about payouts; otherwise of those about collections
 	// AnsweredAt is the last call with an answer; zero: none.
 	AnsweredAt time.Time
 	// FailingSince and FailedAt are the first and the last call without an answer after it; zero: none.
@@ -159,8 +173,8 @@ func (s OperatorState) Away(now time.Time) bool {
 
 // Operators returns what is known of the answers of all operators that were ever called. Sorted by operator.
 func (s *Store) Operators(ctx context.Context) ([]OperatorState, error) {
-	rows, _ := s.pool.Query(ctx, `SELECT operator, live, coalesce(answered_at, '0001-01-01Z'), coalesce(failing_since, '0001-01-01Z'), coalesce(failed_at, '0001-01-01Z'), agencies
-		FROM operator_answers ORDER BY operator, live DESC`) // the rows carry its error
+	rows, _ := s.pool.Query(ctx, `SELECT operator, live, payouts, coalesce(answered_at, '0001-01-01Z'), coalesce(failing_since, '0001-01-01Z'), coalesce(failed_at, '0001-01-01Z'), agencies
+		FROM operator_answers ORDER BY operator, live DESC, payouts`) // the rows carry its error
 	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[OperatorState])
 	if err != nil {
 		return nil, fmt.Errorf("reading the answers of operators: %w", err)

@@ -177,8 +177,10 @@ func (j Job) NeedsTwo() bool { return j.Total > AloneAtMost }
 // Left is the number of rows that are not carried out.
 func (j Job) Left() int { return j.Total - j.Done - j.Refused }
 
-// Again reports whether the job has ended and left rows that may be asked for again.
-func (j Job) Again() bool { return j.State.Ended() && !j.StartedAt.IsZero() && j.Total > j.Done }
+// Again reports whether the job has ended and left rows that may be asked for again. Nobody knows what a forged job was about.
+func (j Job) Again() bool {
+	return j.State.Ended() && !j.StartedAt.IsZero() && j.Total > j.Done && j.Code != CodeNotBelieved
+}
 
 // Over reports whether nobody may start or approve the job any more.
 func (j Job) Over(now time.Time) bool {

@@ -133,7 +133,7 @@ func (j *job) Prepare(h *calls.Hand, kind calls.Kind) error {
 	salt, content, err := j.sink.cfg.Open(h, q.Line.Batch, q.Line.Position, q.Line.Sealed)
 	switch {
 	case unopenable(err) && kind == kindPay, err != nil && !unopenable(err):
-		return &connector.Error{Doing: "opening the line", Fault: connector.FaultNetwork, Err: opening(err)}
+		return &connector.Error{Doing: connector.DoingOpenLine, Fault: connector.FaultNetwork, Err: opening(err)}
 	case err != nil:
 		return nil
 	case !q.Same(salt, content) && kind == kindPay:

@@ -130,7 +130,7 @@ func NewDigester(cfg DigesterConfig) (*Digester, error) {
 	}
 	var err error
 	d.consumer, err = consume.New(consume.Config{
-		Kafka: cfg.Kafka, Group: DigesterGroup, Topics: []string{schemas.TopicCalls}, Poison: schemas.TopicPoisonDeliveries,
+		Kafka: cfg.Kafka, Group: DigesterGroup, Topics: []string{schemas.TopicCalls, schemas.TopicPayoutCalls}, Poison: schemas.TopicPoisonDeliveries,
 		Timeout: digestWithin, Wait: time.Second, Log: cfg.Log,
 		Poisoned: with.NewCounter(prometheus.CounterOpts{
 			Name: "quittance_staff_digests_poison_total", Help: "Calls of operators that cannot be decoded, so that digests do not know of them.",
@@ -150,14 +150,24 @@ func (d *Digester) RunCalls(ctx context.Context) error {
 
 // decode reads a call. The zero value is one that says nothing of its operator.
 func (d *Digester) decode(rec *kgo.Record) (digests.Call, error) {
-	var c record.Call
-	if err := d.cfg.Codec.Decode(rec.Value, &c); err != nil {
-		return digests.Call{}, err
+	var out digests.Call
+	var outcome, fault string
+	if rec.Topic == d.cfg.Kafka.Prefix+schemas.TopicPayoutCalls {
+		var c record.PayoutCall
+		if err := d.cfg.Codec.Decode(rec.Value, &c); err != nil {
+			return digests.Call{}, err
+		}
+		out, outcome, fault = digests.Call{Operator: c.Operator, Live: c.Livemode, Payouts: true, AgencyID: c.TenantID, At: c.At}, c.Outcome, c.Fault
+	} else {
+		var c record.Call
+		if err := d.cfg.Codec.Decode(rec.Value, &c); err != nil {
+			return digests.Call{}, err
+		}
+		out, outcome, fault = digests.Call{Operator: c.Operator, Live: c.Livemode, AgencyID: c.TenantID, At: c.At}, c.Outcome, c.Fault
 	}
-	out := digests.Call{Operator: c.Operator, Live: c.Livemode, AgencyID: c.TenantID, At: c.At}
-	switch connector.FaultKind(c.Outcome) {
+	switch connector.FaultKind(outcome) {
 	case connector.FaultNetwork, connector.FaultTimeout, connector.FaultServer:
-		if strings.HasPrefix(c.Fault, connector.DoingOpenPayer+":") {
+		if strings.HasPrefix(fault, connector.DoingOpenPayer+":") || strings.HasPrefix(fault, connector.DoingOpenLine+":") {
 			return digests.Call{}, nil // the operator was not called
 		}
 	case connector.FaultBusy, connector.FaultCredentials, connector.FaultMalformed:
@@ -293,7 +303,7 @@ func (d *Digester) find(ctx context.Context) (map[string][]digests.Item, error) 
 			if !s.Operations() && !slices.Contains(o.AgencyIDs, s.AgencyID) {
 				continue
 			}
-			items = append(items, digests.Item{Topic: digests.TopicOperator, Subject: o.Operator + "/" + registry.Mode(o.Live), Since: o.Since})
+			items = append(items, digests.Item{Topic: digests.TopicOperator, Subject: o.Name(), Since: o.Since})
 		}
 		if len(items) > 0 {
 			out[s.ID] = items

@@ -19,6 +19,7 @@ import (
 	"quittance/checkout"
 	"quittance/dev/staff"
 	"quittance/internal/cases"
+	"quittance/internal/connector"
 	"quittance/internal/deliveries"
 	"quittance/internal/digests"
 	"quittance/internal/erp"
@@ -147,6 +148,27 @@ func (o *office) called(operator, agencyID string, outcomes map[time.Duration]st
 	o.publish(out...)
 }
 
+// paid writes calls of an operator about payouts to Kafka: their outcome by their age.
+func (o *office) paid(operator, agencyID string, outcomes map[time.Duration]string) {
+	o.t.Helper()
+	var out []*kgo.Record
+	for age, outcome := range outcomes {
+		doing := "paying"
+		if outcome == "network" {
+			doing = connector.DoingOpenLine // the database of keys is away, and the operator was not called
+		}
+		value, err := o.Codec.Encode(&record.PayoutCall{
+			Kind: "pay", PayoutRef: "PO-" + age.String(), Batch: "bat_x", Position: 1, Attempt: 1, TenantID: agencyID, Livemode: true, Operator: operator, Account: operator + "_payout",
+			Amount: 5, Currency: "XAF", At: o.Now().Add(-age), DurationMs: 20_000, Outcome: outcome, Fault: doing + ": " + outcome,
+		})
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		out = append(out, &kgo.Record{Topic: o.Kafka.Prefix + schemas.TopicPayoutCalls, Key: []byte("PO-" + age.String()), Value: value})
+	}
+	o.publish(out...)
+}
+
 // letters returns the e-mails that a person got, by the beginning of the address.
 func (o *office) letters(to string) (texts []string) {
 	o.t.Helper()
@@ -203,19 +225,22 @@ func TestStaffDigests(t *testing.T) {
 	o.erpFails(registries.AgencyB, true, 20*time.Minute, deliveries.OutcomeFailed)         // the registry has no such ERP
 	o.called("mtn", registries.AgencyA, map[time.Duration]string{9 * time.Minute: "pending", 8 * time.Minute: "timeout", time.Minute: "server"})
 	o.called("card", registries.AgencyB, map[time.Duration]string{8 * time.Minute: "network", time.Minute: "network"})
+	// Airtel collects and does not pay: nobody was told of that.
+	o.paid("airtel", registries.AgencyA, map[time.Duration]string{8 * time.Minute: "timeout", time.Minute: "server"})
+	o.paid("mtn", registries.AgencyA, map[time.Duration]string{8 * time.Minute: "network", time.Minute: "network"})
 	o.called("airtel", registries.AgencyA, map[time.Duration]string{8 * time.Minute: "timeout", 2 * time.Minute: "timeout", time.Minute: "refused", 7 * time.Hour: "timeout"})
 	deliverytest.Eventually(t, "the calls are recorded", func() bool {
-		return o.count(`SELECT count(*) FROM operator_answers WHERE failed_at - failing_since > interval '5 minutes'`) == 2 &&
-			o.count(`SELECT count(*) FROM operator_answers WHERE operator = 'airtel' AND failing_since IS NULL AND answered_at IS NOT NULL`) == 1
+		return o.count(`SELECT count(*) FROM operator_answers WHERE failed_at - failing_since > interval '5 minutes'`) == 3 &&
+			o.count(`SELECT count(*) FROM operator_answers WHERE operator = 'airtel' AND NOT payouts AND failing_since IS NULL AND answered_at IS NOT NULL`) == 1
 	})
 	stop := deliverytest.Start(t, instances[0], instances[1])
 	o.arrive(map[string]int{"jean": 1, "mireille": 1, "op": 1})
-	amounts := []string{"987", "order-", "chs_", "http", "airtel", "impots/test", "Mabiala"}
-	has(t, o.letters("jean")[0], []string{"systèmes des administrations indisponibles : 1, opérateurs indisponibles : 1", "impots/live - ", "mtn/live - ", "quittance deliveries list --kind erp"},
+	amounts := []string{"987", "order-", "chs_", "http", "airtel/live -", "mtn/live/payouts", "impots/test", "Mabiala"}
+	has(t, o.letters("jean")[0], []string{"systèmes des administrations indisponibles : 1, opérateurs indisponibles : 2", "impots/live - ", "mtn/live - ", "airtel/live/payouts - ", "quittance deliveries list --kind erp"},
 		append(amounts, "case_first", "quittance cases", "card/live"))
-	has(t, o.letters("mireille")[0], []string{"Quittance – cases to approve: 1, agencies’ systems away: 1, operators away: 1", "case_first (late_payment, impots) - ", "quittance cases approve CASE", "impots/live", "mtn/live"},
+	has(t, o.letters("mireille")[0], []string{"Quittance – cases to approve: 1, agencies’ systems away: 1, operators away: 2", "case_first (late_payment, impots) - ", "quittance cases approve CASE", "impots/live", "mtn/live"},
 		append(amounts, "Bonjour", "card/live"))
-	has(t, o.letters("op")[0], []string{"dossiers à approuver : 1, systèmes des administrations indisponibles : 1, opérateurs indisponibles : 2", "case_first", "impots/live", "mtn/live", "card/live"}, amounts)
+	has(t, o.letters("op")[0], []string{"dossiers à approuver : 1, systèmes des administrations indisponibles : 1, opérateurs indisponibles : 3", "case_first", "impots/live", "mtn/live", "card/live"}, amounts)
 
 	o.Advance(digests.Every)
 	o.proposed("case_second", o.mireille)

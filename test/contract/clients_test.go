@@ -189,6 +189,21 @@ func tool(t *testing.T, dir, name string, args ...string) {
 	}
 }
 
+// Each OpenAPI file that the service serves keeps the rules that integrators' tools check by default (spectral:oas): two of them
+// named no server, so that generated clients had no address, and operations had neither tags nor descriptions.
+func TestSpectral(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs a program on Node")
+	}
+	t.Parallel()
+	files, err := filepath.Glob(harness.Absolute(t, "ingress") + "/*/openapi.yaml")
+	if err != nil || len(files) != 4 {
+		t.Fatalf("%q are the OpenAPI files: %v", files, err)
+	}
+	tool(t, servers.Dir(t), harness.Absolute(t, ".deps/spectral/node_modules/.bin/spectral"),
+		append([]string{"lint", "--fail-severity", "warn", "--ruleset", harness.Absolute(t, "test/tools/spectral/ruleset.yaml")}, files...)...)
+}
+
 // openAPIGenerator runs OpenAPI Generator with the default library of a language.
 func openAPIGenerator(t *testing.T, dir, language string) {
 	t.Helper()

@@ -62,7 +62,7 @@ func TestLinksOfTaxpayers(t *testing.T) {
 
 	// The first holder by an imported contact, the second by the code.
 	phone, mail := fmt.Sprintf("06 9%06d", time.Now().UnixNano()%1_000_000), "second."+run+"@example.org"
-	o.Says(t, "Imported 1 contacts for impots (test mode), of which 1 are new", "links", "import", "impots", file("subject_ref;phone\n"+subject+";"+phone+"\n"))
+	o.Says(t, "Imported 1 contact for impots (test mode), new: 1", "links", "import", "impots", file("subject_ref;phone\n"+subject+";"+phone+"\n"))
 	store := citizensOf(t, up)
 	enter := func(text string, kind contact.Kind) citizens.Citizen {
 		t.Helper()

@@ -78,7 +78,7 @@ func New(t testing.TB, s Servers) *Bench {
 	t.Cleanup(b.Client.Close)
 	servers.CreateTopics(t, kadm.NewClient(b.Client), b.Kafka.Prefix, map[string]int32{
 		schemas.TopicWebhooks: 2, schemas.TopicWebhooksDeliveries: 4, schemas.TopicConfirmations: 2,
-		schemas.TopicERPDeliveries: 2, schemas.TopicPartners: 2, schemas.TopicPartnersDeliveries: 2, schemas.TopicMessages: 2, schemas.TopicMessagesDeliveries: 2, schemas.TopicAttempts: 2, schemas.TopicPoisonDeliveries: 1, schemas.TopicEvents: 2, schemas.Disbursement.Events: 2, schemas.TopicCalls: 2, schemas.TopicReconciliation: 2,
+		schemas.TopicERPDeliveries: 2, schemas.TopicPartners: 2, schemas.TopicPartnersDeliveries: 2, schemas.TopicMessages: 2, schemas.TopicMessagesDeliveries: 2, schemas.TopicAttempts: 2, schemas.TopicPoisonDeliveries: 1, schemas.TopicEvents: 2, schemas.Disbursement.Events: 2, schemas.TopicCalls: 2, schemas.TopicPayoutCalls: 2, schemas.TopicReconciliation: 2,
 	})
 	if err := postgres.Migrate(ctx, b.DSN); err != nil {
 		t.Fatal(err)

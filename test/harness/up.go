@@ -3,9 +3,11 @@ package harness
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -110,6 +112,27 @@ func (u *Up) Start(t *testing.T) {
 		})
 	}
 	u.Banner = u.running.Banner
+	u.serves(t)
+}
+
+// addresses finds the addresses of the banner.
+var addresses = regexp.MustCompile(`https?://((?:127\.0\.0\.1|localhost):\d+)`)
+
+// serves checks that every address of the banner answers as soon as the banner is printed.
+func (u *Up) serves(t *testing.T) {
+	t.Helper()
+	found := addresses.FindAllStringSubmatch(u.Banner, -1)
+	if len(found) < 5 {
+		t.Errorf("the banner has %d addresses: %s", len(found), u.Banner)
+	}
+	for _, m := range found {
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "tcp", m[1])
+		if err != nil {
+			t.Errorf("up says ready before %s serves: %v", m[1], err)
+			continue
+		}
+		_ = conn.Close()
+	}
 }
 
 // End stops it, kills it after patience, and returns how long that took.

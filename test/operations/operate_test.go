@@ -105,7 +105,7 @@ func TestOperatingDeliveries(t *testing.T) {
 	o.Misused(t, "either --event, --order or --session", "deliveries", "redeliver")
 	o.Refused(t, "nothing was sent", "deliveries", "redeliver", "--event", "evt_0000000000000000000000000000")
 	before, delivered := len(o.Inbox(t, paid.ID)), o.deliveries(t, "--endpoint", endpoint)
-	o.Says(t, "1 webhooks are due once more", "deliveries", "redeliver", "--order", paid.OrderID, "--endpoint", endpoint)
+	o.Says(t, "1 webhook is due once more", "deliveries", "redeliver", "--order", paid.OrderID, "--endpoint", endpoint)
 	harness.Eventually(t, "the receiver has the event once more", func() error {
 		if now, all := len(o.Inbox(t, paid.ID)), o.deliveries(t, "--endpoint", endpoint); now != before+1 || len(all) != len(delivered)+1 || all[0].State != "delivered" {
 			return fmt.Errorf("%d webhooks, %+v", now, all)

@@ -54,7 +54,7 @@ func (b *Base) cases() error {
 		return err
 	}
 	if err := add(b, "audit verification", audit.NewNight, audit.NightConfig{
-		Verify: audit.VerifyConfig{Kafka: b.KafkaConfig(), Codec: b.Codec, Pool: b.Pool, AllRecords: b.Options.Clock != nil}, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Verify: audit.VerifyConfig{Kafka: b.KafkaConfig(), Codec: b.Codec, Pool: b.Pool, AllRecords: b.Options.Clock != nil, ClockMoves: b.Options.Clock != nil}, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	}); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 func disburseRole() Role {
 	return Role{
 		Kind: KindSink, Name: "disburse", Short: "has operators pay the lines of disbursement batches, and asks them for payees' names",
-		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry},
+		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedPayouts},
 		Keys:  append(seals(registry.LabelConnector, personal.Label), macs(secret.LabelPayoutRequests)...),
 		Access: Access{
 			Groups: []Group{{disburse.Group, []string{schemas.TopicPayouts}}},

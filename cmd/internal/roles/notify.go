@@ -30,7 +30,7 @@ func notifyRole() Role {
 	return deliveryRole(notify.Kind, Role{
 		Short: "sends messages to people: SMS and e-mail", Needs: []Need{NeedReferenceKey, NeedProviders, NeedDues}, Keys: notifyKeys(),
 		Access: Access{
-			Groups: []Group{{notify.AnnouncerGroup, []string{schemas.TopicEvents}}, {notify.DigesterGroup, []string{schemas.TopicCalls}}, {notify.ClosesGroup, []string{schemas.TopicReconciliation}}, {notify.BatchesGroup, []string{schemas.Disbursement.Events}}},
+			Groups: []Group{{notify.AnnouncerGroup, []string{schemas.TopicEvents}}, {notify.DigesterGroup, []string{schemas.TopicCalls, schemas.TopicPayoutCalls}}, {notify.ClosesGroup, []string{schemas.TopicReconciliation}}, {notify.BatchesGroup, []string{schemas.Disbursement.Events}}},
 			Writes: []string{schemas.TopicMessages},
 		}.asksERPs(),
 		Databases: Databases{Rows: rows(record,

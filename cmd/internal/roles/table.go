@@ -25,7 +25,8 @@ const (
 	NeedDues         Need = "dues"      // `sink erp` asks the agencies' ERPs for us
 	NeedProviders    Need = "providers" // providers of SMS and e-mail accept our credentials
 	NeedChannels     Need = "channels"  // the applications' citizens can pay
-	NeedOperators    Need = "operators" // operators answer
+	NeedOperators    Need = "operators" // operators answer calls about collections
+	NeedPayouts      Need = "payouts"   // operators answer calls about payouts, and no payout account is paused
 )
 
 // Kind groups the roles of one command.

@@ -687,6 +687,7 @@ type OperatorAnswer struct {
 	FailingSince *time.Time
 	FailedAt     *time.Time
 	Agencies     []string
+	Payouts      bool
 }
 
 type PasskeyChallenge struct {

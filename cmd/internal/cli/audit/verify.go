@@ -61,7 +61,7 @@ func comparing(ctx context.Context, m *cli.Meta) (audit.VerifyConfig, error) {
 		return audit.VerifyConfig{}, err
 	}
 	_, codec, err := access.OpenTopics(ctx, m)
-	return audit.VerifyConfig{Kafka: m.KafkaConfig(), Codec: codec, Pool: m.Pool, AllRecords: m.Options.Clock != nil}, err
+	return audit.VerifyConfig{Kafka: m.KafkaConfig(), Codec: codec, Pool: m.Pool, AllRecords: m.Options.Clock != nil, ClockMoves: m.Options.Clock != nil}, err
 }
 
 // show prints the result. Differences that nobody has accepted are an error.
@@ -76,15 +76,15 @@ func show(m *cli.Meta, got audit.Verified) error {
 	err := m.Show(render.Object{
 		"holds", got.Holds(), "rows", got.Rows, "records", got.Records, "unreadable", got.Unreadable, "differences", count, "findings", render.Mapped(named, findingJSON),
 	}, func(p *render.Page) {
-		p.Say("%d rows in Postgres, %d records in Kafka; of the rows %s.", got.Rows, got.Records, strings.Join(said, ", "))
+		p.Say("%s in Postgres, %s in Kafka; of the rows %s.", render.Counted(got.Rows, "row"), render.Counted(got.Records, "record"), strings.Join(said, ", "))
 		if got.Unreadable > 0 {
-			p.Say("%d records of the topic audit were written by another program and prove nothing.", got.Unreadable)
+			p.Say("Written by another program, so that nothing is proved: %s of the topic audit.", render.Counted(got.Unreadable, "record"))
 		}
 		p.Table("", "RECORD,FAULT,AT,WHO,ACTION,SUBJECT,DIFFERS", render.Mapped(named, func(f audit.Finding) []any {
 			return []any{number(f), faultSaid(f), render.Moment(f.At), f.ActorKind + " " + f.Actor, f.Action, render.OrDash(f.Subject), render.OrDash(differs(f))}
 		}))
 		if n := len(got.Findings) - len(named); n > 0 {
-			p.Say("%d more are not named.", n)
+			p.Say("Not named: %d more.", n)
 		}
 	})
 	if err == nil && !got.Holds() {
@@ -171,7 +171,7 @@ func acceptance() cli.Command {
 				return err
 			}
 			return m.Show(render.Mapped(accepted, findingJSON), func(p *render.Page) {
-				p.Say("%d rows are accepted. `quittance audit verify` says so once the sink cases has recorded it.", len(accepted))
+				p.Say("%s accepted. `quittance audit verify` says so once the sink cases has recorded it.", render.CountedIs(len(accepted), "row"))
 			})
 		},
 	}

@@ -20,6 +20,7 @@ import (
 	"quittance/internal/commands"
 	"quittance/internal/connector"
 	"quittance/internal/disbursements"
+	"quittance/internal/identity"
 	"quittance/internal/kafka"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
@@ -193,9 +194,13 @@ func showBatch() cli.Command {
 			if err != nil {
 				return err
 			}
+			who, err := readPeople(ctx, m)
+			if err != nil {
+				return err
+			}
 			return m.Show(append(batchJSON(b.Batch, slugs[b.TenantID]),
 				"digest", digestText(b), "accounts", accountsJSON(b, paused), "levels", levelsJSON(b), "notes", notesJSON(notes), "names", namesJSON(names), "steps", render.Mapped(steps, stepJSON)),
-				func(p *render.Page) { sayBatch(p, b, slugs[b.TenantID], notes, names, steps, paused) })
+				func(p *render.Page) { sayBatch(p, b, slugs[b.TenantID], who, notes, names, steps, paused) })
 		},
 	}
 }
@@ -265,10 +270,34 @@ func stepJSON(x disbursements.Step) render.Object {
 	return render.Object{"sequence", x.Sequence, "type", string(x.Type), "at", x.At, "lines", x.Lines, "detail", x.Detail, "partition", x.Partition, "offset", x.Offset}
 }
 
-func sayBatch(p *render.Page, b disbursements.Batch, agency string, notes *disbursements.Notes, names disbursements.Names, steps []disbursements.Step, paused []disbursements.PausedAccount) {
+// people are the names of people by their ids.
+type people map[string]string
+
+// readPeople reads the names of all members of staff.
+func readPeople(ctx context.Context, m *cli.Meta) (people, error) {
+	staff, err := identity.ListStaff(ctx, m.Pool, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := people{}
+	for _, s := range staff {
+		out[s.ID] = s.Name
+	}
+	return out, nil
+}
+
+// of returns the name of a person with the id, and the id alone of somebody who is not known, such as an ERP.
+func (n people) of(id string) string {
+	if name := n[id]; name != "" {
+		return name + " (" + id + ")"
+	}
+	return id
+}
+
+func sayBatch(p *render.Page, b disbursements.Batch, agency string, who people, notes *disbursements.Notes, names disbursements.Names, steps []disbursements.Step, paused []disbursements.PausedAccount) {
 	hold := ""
 	if b.Held() {
-		hold = fmt.Sprintf("since %s, by %s: %s", render.Moment(b.Hold.Since), render.OrDash(b.Hold.By), b.Hold.Reason)
+		hold = fmt.Sprintf("since %s, by %s: %s", render.Moment(b.Hold.Since), render.OrDash(who.of(b.Hold.By)), b.Hold.Reason)
 	}
 	p.Facts([][2]string{
 		{"batch", b.ID},
@@ -278,7 +307,7 @@ func sayBatch(p *render.Page, b disbursements.Batch, agency string, notes *disbu
 		{"held", hold},
 		{"date", b.Date + until(b.PayUntil)},
 		{"lines", fmt.Sprintf("%d, %s in all, the largest %s", b.Count, render.Decimal(b.Sum, b.Currency), render.Decimal(b.Largest, b.Currency))},
-		{"made by", b.Maker + ofERP(b.Batch)},
+		{"made by", who.of(b.Maker) + ofERP(b.Batch)},
 		{"names not checked", b.Waiver},
 	})
 	if b.Status == disbursement.StatusSealed {
@@ -304,7 +333,7 @@ func sayBatch(p *render.Page, b disbursements.Batch, agency string, notes *disbu
 		rows = rows[:0]
 		for i, l := range levels {
 			given := approvals(b, i+1)
-			rows = append(rows, []any{i + 1, l.Role, fmt.Sprintf("%d of %d", len(given), l.Needed), render.OrDash(strings.Join(given, ", "))})
+			rows = append(rows, []any{i + 1, l.Role, fmt.Sprintf("%d of %d", len(given), l.Needed), render.OrDash(strings.Join(render.Mapped(given, who.of), ", "))})
 		}
 		p.Table("", "LEVEL,ROLE,APPROVED,BY", rows)
 	}
@@ -316,7 +345,7 @@ func sayBatch(p *render.Page, b disbursements.Batch, agency string, notes *disbu
 	}
 	p.Say("")
 	p.Table("nothing has happened", "STEP,AT,EVENT,LINES,DETAIL,PLACE", render.Mapped(steps, func(x disbursements.Step) []any {
-		return []any{x.Sequence, render.Moment(x.At), x.Type, x.Lines, render.OrDash(detailText(x.Detail)), fmt.Sprintf("disbursement.events/%d@%d", x.Partition, x.Offset)}
+		return []any{x.Sequence, render.Moment(x.At), x.Type, x.Lines, render.OrDash(detailText(x.Detail, who)), fmt.Sprintf("disbursement.events/%d@%d", x.Partition, x.Offset)}
 	}))
 }
 
@@ -343,10 +372,10 @@ func until(day string) string {
 	return ", may pay until " + day
 }
 
-func detailText(detail map[string]string) string {
+func detailText(detail map[string]string, who people) string {
 	var parts []string
 	for name, value := range detail {
-		parts = append(parts, name+"="+value)
+		parts = append(parts, name+"="+who.of(value))
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, " ")
@@ -502,7 +531,7 @@ func changing(ctx context.Context, m *cli.Meta, do func(person string) disbursem
 			after = *a.Batch
 		}
 		return m.Show(append(batchJSON(after, b.TenantID), "replayed", a.Replayed), func(p *render.Page) {
-			p.Say("%s is %s%s: %d lines ready, %d sent, %d paid, %d refused, %d cancelled", after.ID, after.Status, comma(heldText(after)),
+			p.Say("%s is %s%s. Lines: %d ready, %d sent, %d paid, %d refused, %d cancelled", after.ID, after.Status, comma(heldText(after)),
 				after.Lines.Ready.Count, after.Lines.Sent.Count, after.Lines.Paid.Count, after.Lines.Refused.Count, after.Lines.Cancelled.Count)
 		})
 	})

@@ -82,5 +82,5 @@ func sayPolicy(p *render.Page, title string, x policy.Policy) {
 	if x.DayLimit > 0 {
 		p.Say("  at most %s are sealed a day", render.Decimal(x.DayLimit, x.Currency))
 	}
-	p.Say("  approved within %d hours, paid until %d days after the date; release %s; names checked: %s", int(x.ApproveWithin/time.Hour), x.PayWithinDays, x.Release, x.NameCheck)
+	p.Say("  approved within %s, paid until %s after the date; release %s; names checked: %s", render.Counted(int(x.ApproveWithin/time.Hour), "hour"), render.Counted(x.PayWithinDays, "day"), x.Release, x.NameCheck)
 }

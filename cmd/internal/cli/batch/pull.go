@@ -9,6 +9,7 @@ import (
 
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/cli/access"
+	"quittance/cmd/internal/cli/render"
 	"quittance/internal/disbursements"
 	"quittance/internal/erp"
 	"quittance/internal/erp/conformance"
@@ -83,7 +84,7 @@ func (x *making) pull(ctx context.Context, m *cli.Meta, p payer, q disbursements
 	if errors.As(err, &none) {
 		said, mend := conformance.ExplainLines(none.Result)
 		if none.Items > 0 {
-			said = fmt.Sprintf("After %d lines: %s", none.Items, said)
+			said = fmt.Sprintf("After %s: %s", render.Counted(none.Items, "line"), said)
 		}
 		return fmt.Errorf("the ERP of %s gave no lines of %s, and nothing was made. %s %s", x.agency, q.BatchRef, said, mend)
 	}

@@ -86,9 +86,9 @@ func showProof(page *render.Page, p disbursements.Proof) {
 	case p.ReleasedAt.IsZero():
 		page.Say("It was not released, and nothing was sent.")
 	case p.ReleasedBy == "":
-		page.Say("It was released on its date, %s; %d requests to pay were made.", render.Moment(p.ReleasedAt), p.Sent)
+		page.Say("It was released on its date, %s. Made: %s to pay.", render.Moment(p.ReleasedAt), render.Counted(p.Sent, "request"))
 	default:
-		page.Say("%s released it at %s; %d requests to pay were made.", p.ReleasedBy, render.Moment(p.ReleasedAt), p.Sent)
+		page.Say("%s released it at %s. Made: %s to pay.", p.ReleasedBy, render.Moment(p.ReleasedAt), render.Counted(p.Sent, "request"))
 	}
 	for _, f := range p.Faults {
 		page.Say("DOES NOT HOLD: %s", f)

@@ -72,7 +72,7 @@ With --json each decision has its statement, public key and signature. docs/oper
 				return err
 			}
 			err = m.Show(render.Mapped(list, proofJSON), func(p *render.Page) {
-				p.Say("%d decisions were verified; %d do not hold.", n, len(wrong))
+				p.Say("Verified: %s. Not as signed: %d.", render.Counted(n, "decision"), len(wrong))
 				p.Table("", "AT,PERSON,KIND,SUBJECT,VERDICT,FAULT,ID", render.Mapped(wrong, func(c identity.CheckedProof) []any {
 					return []any{render.Moment(c.At), render.OrDash(c.Person), c.Kind, c.Subject, c.Verdict, c.Fault, c.ID}
 				}))

@@ -33,7 +33,7 @@ func TestDecisionsAreVerifiedByOthers(t *testing.T) {
 		}
 	}
 	code, stdout, stderr := clitest.Run(t, Command(), "decisions", "verify")
-	if code != 0 || !strings.Contains(stdout, "2 decisions were verified; 0 do not hold.") {
+	if code != 0 || !strings.Contains(stdout, "Verified: 2 decisions. Not as signed: 0.") {
 		t.Fatalf("%d %s%s", code, stdout, stderr)
 	}
 	if code, stdout, _ := clitest.Run(t, Command(), "decisions", "verify", "--subject", "case_two", "--kind", "case", "--since", registries.Epoch.Format("2006-01-02")); code != 0 || !strings.Contains(stdout, "1 decisions were") {

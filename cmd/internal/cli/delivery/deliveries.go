@@ -278,14 +278,11 @@ func retryDeliveries() cli.Command {
 				return brokenOff(err, n)
 			}
 			return m.Show(map[string]int{"made_due": n}, func(p *render.Page) {
-				switch n {
-				case 0:
+				if n == 0 {
 					p.Say("%s has no deliveries that are %s; nothing to do.", d.Title, state)
-				case 1:
-					p.Say("%s: 1 delivery that was %s is due now.", d.Title, state)
-				default:
-					p.Say("%s: %d deliveries that were %s are due now.", d.Title, n, state)
+					return
 				}
+				p.Say("%s: %s due now, %s before.", d.Title, render.CountedIs(n, "delivery"), state)
 			})
 		},
 	}
@@ -307,8 +304,13 @@ func retryEach(ctx context.Context, m *cli.Meta) error {
 	var lines []string
 	var broken error
 	refusals := 0
+	dir, err := registry.ReadDirectory(ctx, m.Pool, m.SimulatorURL, m.Now)
+	if err != nil {
+		return err
+	}
+	sent := access.Deliveries(m).Configured(dir)
 	for _, id := range m.Args {
-		r, err := access.Deliveries(m).Retry(ctx, m.By, id, m.Now)
+		r, err := sent.Retry(ctx, m.By, id, m.Now)
 		if err != nil && !cli.IsRefused(err, "") {
 			broken = err
 			break

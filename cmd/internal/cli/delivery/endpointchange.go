@@ -99,7 +99,7 @@ func resumeRestored(ctx context.Context, m *cli.Meta, id string) error {
 		return nil
 	}
 	return m.Show(nil, func(p *render.Page) {
-		p.Say("%s that waited since it was removed %s due now.", deliveriesText(due), isAre(due))
+		p.Say("%s due now that waited since it was removed.", render.CountedIs(due, "delivery"))
 	})
 }
 
@@ -136,7 +136,7 @@ func removeEndpoint() cli.Command {
 			return showChanged(ctx, m, d, func(p *render.Page) {
 				p.Say("%s is removed, and its signing secret has ended.", d.Title)
 				if waiting > 0 {
-					p.Say("%s %s kept for 30 days. `quittance endpoints add` with the same owner and address restores the endpoint and sends them.", deliveriesText(waiting), isAre(waiting))
+					p.Say("%s kept for 30 days. `quittance endpoints add` with the same owner and address restores the endpoint and sends them.", render.CountedIs(waiting, "delivery"))
 				}
 			})
 		}),

@@ -288,7 +288,7 @@ func resumeEndpoint() cli.Command {
 				}
 				what := "nothing waited for it"
 				if due > 0 {
-					what = deliveriesText(due) + " that waited for it " + isAre(due) + " due now"
+					what = render.CountedIs(due, "delivery") + " due now that waited for it"
 				}
 				p.Say("%s %s; %s.", d.Title, said, what)
 			}, "made_due", due)
@@ -330,19 +330,5 @@ func brokenOff(err error, done int) error {
 	if done == 0 || cli.IsRefused(err, "") {
 		return err
 	}
-	return fmt.Errorf("%w; %s are due now, give the command again for the others", err, deliveriesText(done))
-}
-
-func deliveriesText(n int) string {
-	if n == 1 {
-		return "1 delivery"
-	}
-	return fmt.Sprintf("%d deliveries", n)
-}
-
-func isAre(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
+	return fmt.Errorf("%w; %s due now, give the command again for the others", err, render.CountedIs(done, "delivery"))
 }

@@ -83,9 +83,9 @@ func liftSuppressions() cli.Command {
 				return cli.Usage("--since: at most a day before --until")
 			}
 			addresses, of := notify.NewAddresses(m.Pool), provider.Channel(channel)
-			said, n := "%d addresses of %s, suppressed from %s to %s, get messages again.", int64(0)
+			said, n := "Not suppressed any more: %s of %s, since %s to %s.", int64(0)
 			if dryRun {
-				said = "%d addresses of %s were suppressed from %s to %s. Nothing was changed."
+				said = "Suppressed: %s of %s, from %s to %s. Nothing was changed."
 				n, err = addresses.CountSuppressed(ctx, of, from, to)
 			} else {
 				n, err = addresses.Lift(ctx, m.By, of, from, to, m.Now)
@@ -94,7 +94,7 @@ func liftSuppressions() cli.Command {
 				return err
 			}
 			return m.Show(render.Object{"channel", channel, "since", from, "until", to, "addresses", n, "lifted", !dryRun}, func(p *render.Page) {
-				p.Say(said, n, channel, render.Moment(from), render.Moment(to))
+				p.Say(said, render.Counted(n, "address"), channel, render.Moment(from), render.Moment(to))
 			})
 		},
 	}

@@ -232,8 +232,10 @@ func (p *post) decided(kind deliveries.Kind) {
 		"yes": {deliveries.OutcomeDelivered, deliveries.StateDelivered, 200},
 		"no":  {deliveries.OutcomeNeedsOperator, deliveries.StateNeedsOperator, 422},
 	} {
-		d := delivered{kind, "evt_" + string(kind) + name, string(kind) + "-" + name}
+		d := delivered{kind, "evt_" + string(kind) + name, p.configured(kind)}
 		p.put(d, deliveries.StateNeedsOperator)
+		// The destination may have failed for days before.
+		p.Exec(p.t, `UPDATE delivery_destinations SET failing_since = NULL, hold_until = NULL, suspended_at = NULL, suspended_reason = NULL WHERE kind = $1 AND destination_id = $2`, string(kind), d.destination)
 		p.retries(d, "due", "", "due now")
 		p.becomes(d, deliveries.StateQueued)
 		p.stands(d, deliveries.StateQueued, 503, 1) // not known: the answer of the call before
@@ -257,7 +259,7 @@ func (p *post) refused(kind deliveries.Kind) {
 	}
 	states := map[string]string{deliveries.CodeAccepted: deliveries.StateDelivered, deliveries.CodeSuperseded: deliveries.StateSuperseded, deliveries.CodeBodyGone: deliveries.StateExhausted}
 	for i, code := range deliveries.RetryRefusals() {
-		d, state := delivered{kind, fmt.Sprint("evt_", kind, i), fmt.Sprint(kind, "-refused-", i)}, states[code]
+		d, state := delivered{kind, fmt.Sprint("evt_", kind, i), p.configured(kind)}, states[code]
 		if state == "" {
 			state = deliveries.StateNeedsOperator
 		}
@@ -275,7 +277,18 @@ func (p *post) refused(kind deliveries.Kind) {
 		if code != deliveries.CodeUnknown {
 			p.stands(d, state, 503, 0)
 		}
+		p.Exec(p.t, `UPDATE delivery_destinations SET suspended_at = NULL, suspended_reason = NULL WHERE kind = $1 AND destination_id = $2`, string(kind), d.destination)
 	}
+	// The registry file does not have the destination any more: nothing can be sent, and the command said that it was due.
+	left := delivered{kind, "evt_left" + string(kind), "left-the-registry"}
+	p.put(left, deliveries.StateNeedsOperator)
+	p.retries(left, "refused", deliveries.CodeRemoved, texts[deliveries.CodeRemoved])
+	p.stands(left, deliveries.StateNeedsOperator, 503, 0)
+}
+
+// configured returns a destination of a kind that the registry has.
+func (p *post) configured(kind deliveries.Kind) string {
+	return map[deliveries.Kind]string{webhook.Kind: p.Endpoint, erp.Kind: registries.AgencyA + "/test", cashin.Kind: registries.AppA}[kind]
 }
 
 // happened writes the notification of an event, which the planner has planned.
@@ -317,7 +330,7 @@ func (p *post) redelivers(event string, exit int, want again, text string) {
 		p.t.Errorf("`deliveries redeliver --event %s` ends with %d: %s%s", event, code, out, errs)
 	}
 	refused := len(got.Refused)
-	if got.Refused = nil; fmt.Sprint(got) != fmt.Sprint(want) || (refused > 0) != strings.Contains(text, "were not sent") {
+	if got.Refused = nil; fmt.Sprint(got) != fmt.Sprint(want) || (refused > 0) != strings.Contains(text, "is not sent") {
 		p.t.Errorf("`deliveries redeliver --event %s` says %+v and %d refused, want %+v", event, got, refused, want)
 	}
 	if rows := p.audited("delivery.retry", delivered{webhook.Kind, event, p.Endpoint}.id()) + p.replays(event); rows != want.Made+want.Due {
@@ -352,7 +365,7 @@ func (p *post) redelivered() {
 	p.redelivers("evt_parked", 0, again{Events: 1, Due: 1}, "")
 	p.redelivers("evt_accepted", 0, again{Events: 1, Made: 1}, "")
 	p.redelivers("evt_queued", 0, again{Events: 1, UnderWay: 1}, "")
-	p.redelivers("evt_gone", 1, again{Events: 1}, "were not sent")
+	p.redelivers("evt_gone", 1, again{Events: 1}, "1 webhook is not sent")
 	p.redelivers("evt_older", 1, again{Events: 1, Superseded: 1}, "nothing was sent: the partner has accepted a later webhook")
 	p.redelivers("evt_nobody", 1, again{Events: 1, Unaddressed: 1}, "nothing was sent: no endpoint takes the event")
 	p.redelivers("evt_unknown", 1, again{}, "nothing was sent: no webhook of the last")
@@ -394,6 +407,12 @@ func (p *post) replayed() {
 	p.settle(schemas.TopicWebhooksDeliveries, p.kinds[0].Sending().Group)
 	if code, made, accepted, said := replays("evt_missing"); code != 0 || made != 0 || accepted != 1 || p.replays("evt_missing") != 1 {
 		p.t.Errorf("a replay of what was accepted ends with %d: %s", code, said)
+	}
+	// A replay into the read model changes rows, and nothing said who had asked for it.
+	for i, more := range [][]string{{"--dry-run"}, nil} {
+		if code, out, errs := p.run(slices.Concat([]string{"replay", schemas.TopicEvents, "--to", "readmodel", "--since", "1h"}, more, p.args)...); code != 0 || p.audited("readmodel.replay", schemas.TopicEvents) != i {
+			p.t.Errorf("a replay into the read model ends with %d, %d rows in the audit table, want %d: %s%s", code, p.audited("readmodel.replay", schemas.TopicEvents), i, out, errs)
+		}
 	}
 	for topic, why := range map[string]string{schemas.TopicWebhooksDeliveries: "is not replayed: it would send accepted webhooks again", "nothing": "no topic is called"} {
 		if code, out, errs := p.run(append([]string{"replay", topic, "--to", "webhook", "--since", "1h"}, p.args...)...); code == 0 || out != "" || !strings.Contains(errs, why) {

@@ -89,8 +89,8 @@ func (r recovery) run(ctx context.Context, f *following) error {
 			return err
 		}
 		return f.Show(recoveryJSON(f.d, deliveries.Recovery{RecoveryRequest: req, Total: n}), func(p *render.Page) {
-			p.Say("%d deliveries to %s of events from %s to %s are not accepted; a recovery would make them due, %d a second. Nothing was changed.",
-				n, f.d.Name, render.Moment(req.Since), render.Moment(req.Until), r.perSecond)
+			p.Say("Not accepted: %s to %s of events from %s to %s. A recovery would make them due, %d a second. Nothing was changed.",
+				render.Counted(n, "delivery"), f.d.Name, render.Moment(req.Since), render.Moment(req.Until), r.perSecond)
 		})
 	}
 	started, _, err := f.store.StartRecovery(ctx, f.By, req, f.Now)
@@ -128,11 +128,11 @@ func (f *following) end(r deliveries.Recovery) error {
 		name := f.d.Name
 		switch {
 		case r.Cancelled:
-			p.Say("The recovery of %s was ended: %d of %d deliveries were made due.", name, r.Done, r.Total)
+			p.Say("The recovery of %s was ended. Made due: %d of %s.", name, r.Done, render.Counted(r.Total, "delivery"))
 		case r.Running():
-			p.Say("The recovery of %s continues by itself, %d of %d deliveries are due; follow it with `quittance endpoints recover %s`.", name, r.Done, r.Total, name)
+			p.Say("The recovery of %s continues by itself. Due: %d of %s; follow it with `quittance endpoints recover %s`.", name, r.Done, render.Counted(r.Total, "delivery"), name)
 		default:
-			p.Say("%d deliveries to %s were made due. Their state: `quittance endpoints show %s`.", r.Done, name, name)
+			p.Say("Made due: %s to %s. Their state: `quittance endpoints show %s`.", render.Counted(r.Done, "delivery"), name, name)
 		}
 	})
 }

@@ -117,7 +117,11 @@ func (r *redelivery) retry(ctx context.Context, m *cli.Meta) error {
 	if err != nil {
 		return err
 	}
-	since := m.Now
+	dir, err := registry.ReadDirectory(ctx, m.Pool, m.SimulatorURL, m.Now)
+	if err != nil {
+		return err
+	}
+	sent, since := access.Deliveries(m).Configured(dir), m.Now
 	r.known = map[string]bool{}
 	for _, d := range list {
 		r.known[d.ID] = true
@@ -130,7 +134,7 @@ func (r *redelivery) retry(ctx context.Context, m *cli.Meta) error {
 		if !slices.Contains(redelivered(), d.Kind) || !slices.Contains(deliveries.Retryable, d.State) {
 			continue
 		}
-		switch _, err := access.Deliveries(m).Retry(ctx, m.By, d.ID, m.Now); {
+		switch _, err := sent.Retry(ctx, m.By, d.ID, m.Now); {
 		case err == nil:
 			r.retried = append(r.retried, d.ID)
 		case cli.IsRefused(err, ""):
@@ -203,7 +207,7 @@ func (r *redelivery) brokenOff(m *cli.Meta, err error) error {
 	if done == 0 {
 		return err
 	}
-	return fmt.Errorf("%w; before that, %s became due", m.InWords(err), deliveriesText(done))
+	return fmt.Errorf("%w; before that, %s became due", m.InWords(err), render.Counted(done, "delivery"))
 }
 
 // source is where the notifications of a kind are: in a topic of events, or, when it is empty, in its own.
@@ -239,15 +243,16 @@ func (r *redelivery) show(m *cli.Meta) error {
 		"unaddressed", r.replayed.Unaddressed, "refused", append([]string{}, r.refused...),
 	}
 	if err := m.Show(j, func(p *render.Page) {
-		p.Say("%d events; %d webhooks are due once more or for the first time, %d that waited or were given up are due now.", r.replayed.Events, r.replayed.Made, len(r.retried))
+		p.Say("%s; %s due once more or for the first time. Due now, having waited or been given up: %d.",
+			render.Counted(r.replayed.Events, "event"), render.CountedIs(r.replayed.Made, "webhook"), len(r.retried))
 		for _, c := range []struct {
 			n    int64
 			what string
 		}{
-			{int64(r.held), "of them wait, because their endpoint is suspended: `quittance endpoints resume ENDPOINT` sends them"},
-			{underWay, "are being sent and stay as they are"},
-			{r.replayed.Superseded, "are older than an accepted webhook of the same payment and are not sent"},
-			{r.replayed.Unaddressed, "events have no endpoint in the present configuration"},
+			{int64(r.held), "waiting, because the endpoint is suspended: `quittance endpoints resume ENDPOINT` sends what waits"},
+			{underWay, "being sent already: nothing was changed"},
+			{r.replayed.Superseded, "older than an accepted webhook of the same payment: not sent"},
+			{r.replayed.Unaddressed, "of an event that has no endpoint in the present configuration"},
 		} {
 			if c.n > 0 {
 				p.Say("%d %s.", c.n, c.what)
@@ -261,7 +266,7 @@ func (r *redelivery) show(m *cli.Meta) error {
 	}
 	switch {
 	case len(r.refused) > 0:
-		return fmt.Errorf("%d webhooks were not sent: %s", len(r.refused), strings.Join(r.refused, "; "))
+		return fmt.Errorf("%s not sent: %s", render.CountedIs(len(r.refused), "webhook"), strings.Join(r.refused, "; "))
 	case len(r.retried) > 0 || r.replayed.Made > 0 || underWay > 0:
 		return nil
 	case r.replayed.Superseded > 0:

@@ -22,6 +22,7 @@ import (
 	"quittance/internal/clickhouse"
 	"quittance/internal/deliveries"
 	"quittance/internal/digests"
+	"quittance/internal/disbursements"
 	"quittance/internal/erp"
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
@@ -212,7 +213,7 @@ func diagnose(ctx context.Context, m *cli.Meta, role string, checks []Check) err
 		}
 	}
 	if bad > 0 {
-		return fmt.Errorf("%d of %d checks for %s did not pass", bad, len(checks), role)
+		return fmt.Errorf("%d of %s for %s did not pass", bad, render.Counted(len(checks), "check"), role)
 	}
 	return nil
 }
@@ -260,7 +261,10 @@ func (m examination) checks(role string, needs map[roles.Need]bool) []Check {
 		out = append(out, Check{"erps", m.checkERPs}, Check{"dues", m.checkDues}, Check{"confirmations", m.checkConfirmations})
 	}
 	if needs[roles.NeedOperators] {
-		out = append(out, Check{"operators", m.checkOperators})
+		out = append(out, Check{"operators", func(ctx context.Context) (string, error) { return m.checkOperators(ctx, false) }})
+	}
+	if needs[roles.NeedPayouts] {
+		out = append(out, Check{"payouts", func(ctx context.Context) (string, error) { return m.checkOperators(ctx, true) }}, Check{"payout accounts", m.checkPayoutAccounts})
 	}
 	return out
 }
@@ -284,7 +288,7 @@ func (m examination) checkKafka(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	found := fmt.Sprintf("%s, %d partitions of %s", m.Kafka, topology.Count(schemas.TopicCommands), topology.Name(schemas.TopicCommands))
+	found := fmt.Sprintf("%s, %s of %s", m.Kafka, render.Counted(int(topology.Count(schemas.TopicCommands)), "partition"), topology.Name(schemas.TopicCommands))
 	warning, err := kafka.Warning(ctx, cl)
 	if err != nil {
 		return "", err
@@ -429,8 +433,8 @@ func (m examination) onRegistry(ctx context.Context, do func(context.Context, *r
 	})
 }
 
-// checkOperators says which operators do not answer, as the digests of staff do.
-func (m examination) checkOperators(ctx context.Context) (found string, err error) {
+// checkOperators says which operators do not answer calls about payouts, or about collections, as the digests of staff do.
+func (m examination) checkOperators(ctx context.Context, payouts bool) (found string, err error) {
 	err = m.WithBase(ctx, slog.New(slog.DiscardHandler), func(ctx context.Context, b *roles.Base) error {
 		if err := b.OpenPostgres(); err != nil {
 			return err
@@ -439,11 +443,39 @@ func (m examination) checkOperators(ctx context.Context) (found string, err erro
 		if err != nil {
 			return err
 		}
+		away = slices.DeleteFunc(away, func(o digests.Outage) bool { return o.Payouts != payouts })
+		accounts := "merchant accounts (`connectors` in a registry file)"
+		if payouts {
+			accounts = "payout accounts (`payouts` in a registry file)"
+		}
 		if found = "none is away, which would be five minutes of calls without an answer"; len(away) > 0 {
-			names := render.Mapped(away, func(o digests.Outage) string {
-				return fmt.Sprintf("%s/%s since %s", o.Operator, registry.Mode(o.Live), render.Moment(o.Since))
+			names := render.Mapped(away, func(o digests.Outage) string { return o.Name() + " since " + render.Moment(o.Since) })
+			found = "WARNING: without an answer: " + strings.Join(names, ", ") + "; calls are repeated until the operator answers. If it is well, check the address and the secrets of the agencies' " + accounts
+		}
+		return nil
+	})
+	return found, err
+}
+
+// checkPayoutAccounts warns of payout accounts that are paused or closed: nobody is paid from them.
+func (m examination) checkPayoutAccounts(ctx context.Context) (found string, err error) {
+	err = m.onRegistry(ctx, func(ctx context.Context, b *roles.Base) error {
+		paused, err := disbursements.NewStore(b.Pool, nil).PausedAccounts(ctx, disbursements.Scope{})
+		if err != nil {
+			return err
+		}
+		if found = "none is paused or closed"; len(paused) > 0 {
+			names := render.Mapped(paused, func(a disbursements.PausedAccount) string {
+				state, agency := "paused", a.TenantID
+				if a.Closed {
+					state = "closed"
+				}
+				if known, ok := b.Registry.Agency(a.TenantID); ok {
+					agency = known.Slug
+				}
+				return fmt.Sprintf("%s of %s/%s, %s since %s (%s)", a.Code, agency, registry.Mode(a.Live), state, render.Moment(a.Since), a.Reason)
 			})
-			found = "WARNING: without an answer: " + strings.Join(names, ", ") + "; calls are repeated until the operator answers. If it is well, check the address and the secrets of the agencies' merchant accounts (`connectors` in a registry file)"
+			found = "WARNING: nobody is paid from " + render.Some(names) + ". What pauses an account is tried again by itself; a closed one is tried by `quittance batches try-account BATCH --account CODE`, once its cause is mended"
 		}
 		return nil
 	})
@@ -592,10 +624,10 @@ func (m examination) checkConfirmations(ctx context.Context) (found string, err 
 			}
 		}
 		if len(stuck) > 0 {
-			return fmt.Errorf("%d completed payments are not accepted and have no next attempt: %s", len(stuck), listed(stuck))
+			return fmt.Errorf("not accepted and without a next attempt: %s: %s", render.Counted(len(stuck), "completed payment"), listed(stuck))
 		}
 		if found = "every completed payment is accepted"; len(explained) > 0 {
-			found = fmt.Sprintf("%d completed payments are on their way: %s", len(explained), listed(explained))
+			found = fmt.Sprintf("%s on the way: %s", render.CountedIs(len(explained), "completed payment"), listed(explained))
 		}
 		return nil
 	})
@@ -618,9 +650,9 @@ func outstandingText(o deliveries.Outstanding, now time.Time) string {
 	case o.Parked():
 		return fmt.Sprintf("%s: needs an operator (%s); when that is mended, `quittance deliveries retry %s` sends it", what, o.Reason, o.DeliveryID)
 	case !o.NextAttemptAt.IsZero() && !o.NextAttemptAt.After(now):
-		return fmt.Sprintf("%s: %d calls (%s), the next is due now", what, o.Attempts, o.Reason)
+		return fmt.Sprintf("%s: %s (%s), the next is due now", what, render.Counted(o.Attempts, "call"), o.Reason)
 	case !o.NextAttemptAt.IsZero():
-		return fmt.Sprintf("%s: %d calls (%s), the next at %s", what, o.Attempts, o.Reason, render.Moment(o.NextAttemptAt))
+		return fmt.Sprintf("%s: %s (%s), the next at %s", what, render.Counted(o.Attempts, "call"), o.Reason, render.Moment(o.NextAttemptAt))
 	}
 	return what + ": " + o.State
 }

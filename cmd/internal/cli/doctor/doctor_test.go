@@ -12,6 +12,7 @@ import (
 	"quittance/internal/secret"
 	"quittance/test/registries"
 	"quittance/test/servers"
+	"quittance/test/topics"
 )
 
 // Commands failed now and then with "prepared statement already exists", because PgBouncer was
@@ -46,6 +47,35 @@ func TestDoctorNamesForgedRows(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
+}
+
+// Outages of collections were named, those of payouts were not: an operator that paid nobody for an hour, and an account without
+// money, showed only on the pages of their batches.
+func TestDoctorNamesPayoutsThatWait(t *testing.T) {
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	t.Setenv("QUITTANCE_MASTER_KEYS", h.Keys.Reveal())
+	on := topics.Make(t, 2)
+	said := func(role string) string {
+		_, out, _ := clitest.Run(t, doctor.Command(nil), "doctor", role, "--kafka", on.Kafka.Brokers[0], "--topic-prefix", on.Kafka.Prefix, "--schema-registry", servers.SchemaRegistry(t), "--postgres", h.DSN)
+		return out
+	}
+	has := func(role string, all ...string) {
+		t.Helper()
+		out := said(role)
+		for _, want := range all {
+			if !strings.Contains(out, want) {
+				t.Errorf("%q is not in\n%s", want, out)
+			}
+		}
+	}
+	has("disburse", "ok    payouts          none is away", "ok    payout accounts  none is paused or closed")
+	h.Exec(t, `INSERT INTO operator_answers (operator, live, payouts, failing_since, failed_at) VALUES ('mtn', true, true, now() - interval '50 minutes', now() - interval '1 minute')`)
+	h.Exec(t, `INSERT INTO disbursement_batches (id, tenant_id, livemode, batch_ref, revision, status, held, opened_at, sequence, snapshot) VALUES ('dsb_1', $1, true, 'r', 1, 'releasing', false, now(), 1, '')`, registries.AgencyA)
+	h.Exec(t, `INSERT INTO disbursement_steps (batch, sequence, type, at, lines, detail, partition, "offset") VALUES
+		('dsb_1', 1, 'account.paused', '2026-11-20T08:00:00Z', 0, '{"account": "mtn_payout", "reason": "NOT_ENOUGH_FUNDS"}', 0, 1), ('dsb_1', 2, 'account.paused', '2026-11-20T09:00:00Z', 0, '{"account": "airtel_payout", "reason": "PIN", "closed": "true"}', 0, 2)`)
+	has("disburse", "WARNING: without an answer: mtn/live/payouts since ", "payout accounts (`payouts`", "WARNING: nobody is paid from mtn_payout of impots/live, paused since 2026-11-20 08:00:00 UTC (NOT_ENOUGH_FUNDS); airtel_payout of impots/live, closed since", "batches try-account")
+	has("collect", "ok    operators        none is away")
 }
 
 // It says which rights of its role the user of Postgres lacks, and which it has beside them.

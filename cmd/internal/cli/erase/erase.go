@@ -129,7 +129,7 @@ func Command() cli.Command {
 				if ids, incomplete = store.Find(ctx, e.phone); incomplete != nil && !errors.Is(incomplete, personal.ErrLocked) {
 					return incomplete
 				}
-				what = fmt.Sprintf("the personal data of %d sessions, messages and disbursement lines with this number, and the citizen's account of this number if there is one", len(ids))
+				what = fmt.Sprintf("the personal data of %s (sessions, messages and disbursement lines) with this number, and the citizen's account of this number if there is one", render.Counted(len(ids), "subject"))
 			case e.line != "":
 				q.By, ids, what = "line", []string{e.line}, "the payee of line "+e.line
 			case e.account != "":
@@ -137,7 +137,7 @@ func Command() cli.Command {
 				if ids, incomplete = store.FindAccount(ctx, e.account); incomplete != nil && !errors.Is(incomplete, personal.ErrLocked) {
 					return incomplete
 				}
-				what = fmt.Sprintf("the payees of %d disbursement lines with this account", len(ids))
+				what = fmt.Sprintf("the payees with this account, on %s", render.Counted(len(ids), "disbursement line"))
 			default:
 				what = "the citizen's account of this address, if there is one"
 			}
@@ -228,9 +228,9 @@ func eraseAll(ctx context.Context, m *cli.Meta, store *personal.Store, ids []str
 	case err != nil:
 		err = fmt.Errorf("after %d of %d: %w; give the command again", len(rows), len(ids), err)
 	case count[personal.ResultOpen] > 0:
-		err = fmt.Errorf("%d sessions or batches have not ended and are not erased; give the command again after their end", count[personal.ResultOpen])
+		err = fmt.Errorf("%s not erased: a session or batch that has not ended; give the command again after its end", render.CountedIs(count[personal.ResultOpen], "subject"))
 	case count[personal.ResultUnknown] > 0:
-		err = fmt.Errorf("%d sessions are not known yet, because they are being created; give the command again after an hour", count[personal.ResultUnknown])
+		err = fmt.Errorf("%s being created and not known yet; give the command again after an hour", render.CountedIs(count[personal.ResultUnknown], "session"))
 	}
 	return errors.Join(shown, err)
 }

@@ -130,7 +130,7 @@ func checkERP() cli.Command {
 				return err
 			}
 			if bad := conformance.Failed(findings); bad > 0 {
-				return fmt.Errorf("%d of %d checks failed", bad, len(findings))
+				return fmt.Errorf("%d of %s failed", bad, render.Counted(len(findings), "check"))
 			}
 			return nil
 		},

@@ -257,7 +257,7 @@ func (s starting) run(ctx context.Context, m *cli.Meta, c jobs.Conditions) error
 	if err != nil {
 		return err
 	}
-	plan := fmt.Sprintf("This sends %d deliveries again.", j.Total)
+	plan := fmt.Sprintf("This sends %s again.", render.Counted(j.Total, "delivery"))
 	if j.NeedsTwo() {
 		plan += fmt.Sprintf(" There are more than %d, so a lead of operations approves it first.", jobs.AloneAtMost)
 	}
@@ -273,7 +273,7 @@ func (s starting) run(ctx context.Context, m *cli.Meta, c jobs.Conditions) error
 		}
 	}
 	if s.count != "" && s.count != fmt.Sprint(j.Total) {
-		return cli.Usage("nothing was done, because the job has %d deliveries and --count or the answer is another number", j.Total)
+		return cli.Usage("nothing was done, because the job has %s and --count or the answer is another number", render.Counted(j.Total, "delivery"))
 	}
 	if j, err = store.Start(ctx, by, j.ID, s.count, m.Now); err != nil {
 		return err

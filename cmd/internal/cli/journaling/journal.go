@@ -91,12 +91,13 @@ func show(m *cli.Meta, month string, got journal.Verified) error {
 		"month", render.OrNone(month), "holds", got.Holds(), "rows", got.Rows, "records", got.Records, "missing", got.Missing, "different", got.Different, "added", got.Added,
 		"unreadable", got.Unreadable, "unproven", got.Unproven, "positions", got.Positions, "differences", render.Mapped(got.Differences, differenceJSON),
 	}, func(p *render.Page) {
-		p.Say("%d records in Kafka make %d rows; in ClickHouse %d are missing, %d are different, %d were added.", got.Records, got.Rows, got.Missing, got.Different, got.Added)
+		p.Say("Kafka has %s, for %s in ClickHouse: missing %d, different %d, added %d.",
+			render.Counted(got.Records, "record"), render.Counted(got.Rows, "row"), got.Missing, got.Different, got.Added)
 		if got.Unreadable > 0 {
-			p.Say("%d records cannot be read or kept. They are in the poison topic of the journal.", got.Unreadable)
+			p.Say("Not read or kept: %s. The poison topic of the journal has each.", render.Counted(got.Unreadable, "record"))
 		}
 		if got.Unproven > 0 {
-			p.Say("%d outcomes of deliveries do not prove which worker made them, as those of releases before 2026-11-29; their rows are not compared.", got.Unproven)
+			p.Say("Not compared: %s without a proof of the worker that made it, as of releases before 2026-11-29.", render.Counted(got.Unproven, "outcome"))
 		}
 		p.Table("", "TABLE,FAULT,DAY,ROW,RECORD,COLUMNS", render.Mapped(got.Differences, func(d journal.Difference) []any {
 			columns := ""
@@ -109,7 +110,7 @@ func show(m *cli.Meta, month string, got journal.Verified) error {
 			return []any{d.Table, d.Fault, d.Day.Format(time.DateOnly), d.Row, render.OrDash(evidence(d)), render.OrDash(columns)}
 		}))
 		if n := got.Missing + got.Different + got.Added; n > int64(len(got.Differences)) {
-			p.Say("%d more are not named.", n-int64(len(got.Differences)))
+			p.Say("Not named: %d more.", n-int64(len(got.Differences)))
 		}
 	})
 	if err == nil && !got.Holds() {

@@ -174,7 +174,7 @@ func endLinks(c cli.Command, end func(ctx context.Context, o office, ref string)
 				if r.Code != "" {
 					p.Say("New link code of %s (%s mode):\n\n  %s\n", subjects[0], registry.Mode(o.live), r.Code)
 				}
-				p.Say("The old code has ended, with %d links and %d verified contacts.", r.Links, r.Contacts)
+				p.Say("The old code has ended, with %s and %s.", render.Counted(r.Links, "link"), render.Counted(r.Contacts, "verified contact"))
 			})
 		})
 	}
@@ -302,11 +302,11 @@ func importLinks() cli.Command {
 
 func sayImported(p *render.Page, o office, contacts int, done citizens.Imported) {
 	skipped := done.Revoked + done.Removed
-	p.Say("Imported %d contacts for %s (%s mode), of which %d are new.", int64(contacts)-skipped, o.agency.Slug, registry.Mode(o.live), done.New)
+	p.Say("Imported %s for %s (%s mode), new: %d.", render.Counted(int64(contacts)-skipped, "contact"), o.agency.Slug, registry.Mode(o.live), done.New)
 	if done.Revived > 0 {
-		p.Say("%d of them had been revoked or removed, and link again.", done.Revived)
+		p.Say("Linked again after being revoked or removed: %d.", done.Revived)
 	}
 	if skipped > 0 {
-		p.Say("Skipped %d contacts: %d were revoked by an operator, %d were removed by their holder. If the agency has verified them since, import them with --again.", skipped, done.Revoked, done.Removed)
+		p.Say("Skipped %s: revoked by an operator %d, removed by the holder %d. If the agency has verified them since, import them with --again.", render.Counted(skipped, "contact"), done.Revoked, done.Removed)
 	}
 }

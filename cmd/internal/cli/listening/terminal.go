@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"quittance/cmd/internal/cli/render"
 	"quittance/internal/call"
 	"quittance/internal/deliveries"
 	"quittance/internal/secret"
@@ -47,7 +48,7 @@ func (t *Terminal) Announce(whose string, signing secret.Text) {
 
 // Sum prints the numbers of events.
 func (t *Terminal) Sum() {
-	_, _ = fmt.Fprintf(t.Notes, "\n%s", count(t.heard, "event"))
+	_, _ = fmt.Fprintf(t.Notes, "\n%s", render.Counted(t.heard, "event"))
 	if t.ForwardTo != "" {
 		_, _ = fmt.Fprintf(t.Notes, ", %d accepted, %d not", t.accepted, t.missed)
 	}
@@ -175,13 +176,6 @@ func span(d time.Duration) string {
 		return fmt.Sprintf("%d s", d/time.Second)
 	}
 	return d.String()
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // plain quotes a text with control characters, which could move the cursor.

@@ -127,7 +127,7 @@ func verifyTerm(ctx context.Context, m *cli.Meta, tenant string, live bool, term
 				if i > 0 {
 					p.Say("")
 				}
-				p.Say("Account %s, %s to %s: the close %s. Root %s over %d rows, %s", c.Account, c.FromDay.Format(time.DateOnly), c.ToDay.Format(time.DateOnly), holds(c.Close), render.OrDash(c.ChainRoot), c.ChainRows, c.Evidence())
+				p.Say("Account %s, %s to %s: the close %s. Root %s over %s, %s", c.Account, c.FromDay.Format(time.DateOnly), c.ToDay.Format(time.DateOnly), holds(c.Close), render.OrDash(c.ChainRoot), render.Counted(c.ChainRows, "row"), c.Evidence())
 				var rows [][]any
 				for _, f := range c.proofs {
 					r := f.Row
@@ -139,7 +139,7 @@ func verifyTerm(ctx context.Context, m *cli.Meta, tenant string, live bool, term
 				p.Say("The money is not proved: its period is open, or a close does not hold.")
 			}
 			if book.Unreadable > 0 {
-				p.Say("%d records in Kafka cannot be read. Look into the poison topic of the journal.", book.Unreadable)
+				p.Say("Not read: %s in Kafka. Look into the poison topic of the journal.", render.Counted(book.Unreadable, "record"))
 			}
 		})
 		if err == nil && !proved {

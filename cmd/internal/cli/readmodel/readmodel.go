@@ -118,12 +118,13 @@ func show(m *cli.Meta, got sessions.Verified, left ...string) error {
 		"holds", got.Holds(), "sessions", got.Sessions, "rows", got.Rows, "records", got.Records, "missing", missing, "different", different, "added", added,
 		"unnamed", got.Unnamed, "older", got.Older, "unreadable", got.Unreadable, "positions", next, "not_compared", left, "differences", render.Mapped(got.Differences, differenceJSON),
 	}, func(p *render.Page) {
-		p.Say("%d records in Kafka make %d sessions and other rows; of %d rows in Postgres %d are missing, %d are different, %d were added.", got.Records, got.Sessions, got.Rows, missing, different, added)
+		p.Say("Kafka has %s, for %s beside other rows. Postgres has %s: missing %d, different %d, added %d.",
+			render.Counted(got.Records, "record"), render.Counted(got.Sessions, "session"), render.Counted(got.Rows, "row"), missing, different, added)
 		if got.Unreadable > 0 {
-			p.Say("%d records cannot be read or kept. They are in the poison topics.", got.Unreadable)
+			p.Say("Not read or kept: %s. The poison topics have each.", render.Counted(got.Unreadable, "record"))
 		}
 		if got.Older > 0 {
-			p.Say("%d rows are of records that Kafka has deleted, or that prove nothing; nothing proves them.", got.Older)
+			p.Say("Proved by nothing: %s. Kafka has deleted the records, or they prove nothing.", render.Counted(got.Older, "row"))
 		}
 		if len(left) > 0 {
 			p.Say("Not compared: %s. They are compared with the master keys (QUITTANCE_MASTER_KEYS_FILE), and without --month and --since.", strings.Join(left, ", "))
@@ -136,7 +137,7 @@ func show(m *cli.Meta, got sessions.Verified, left ...string) error {
 			return []any{d.Table, string(d.Fault), made(d), render.OrDash(d.SessionID), render.OrDash(d.Row), render.OrDash(d.Record()), render.OrDash(strings.Join(columns, "; "))}
 		}))
 		if got.Unnamed > 0 {
-			p.Say("%d more sessions or rows are not named.", got.Unnamed)
+			p.Say("Not named: %d more, sessions or rows.", got.Unnamed)
 		}
 	})
 	if err == nil && !got.Holds() {

@@ -64,7 +64,7 @@ func TestReadmodelVerify(t *testing.T) {
 		}
 		return stdout + stderr
 	}
-	if said := run(0); !strings.Contains(said, "2 records in Kafka make 2 sessions and other rows; of 2 rows in Postgres 0 are missing, 0 are different, 0 were added") {
+	if said := run(0); !strings.Contains(said, "Kafka has 2 records, for 2 sessions beside other rows. Postgres has 2 rows: missing 0, different 0, added 0.") {
 		t.Errorf("%s", said)
 	}
 	h.Exec(t, `UPDATE sessions SET status = 'completed' WHERE id = '`+states[1].ID+`'`)

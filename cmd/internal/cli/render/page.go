@@ -99,12 +99,27 @@ func OrNull(n int) any {
 	return n
 }
 
-// Counted returns a number with its noun: "1 fault", "2 faults".
-func Counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+// Counted returns a number with its noun: "1 fault", "2 faults", "2 deliveries". The noun is in the singular, and ends in the word that counts.
+func Counted[N int | int64](n N, noun string) string {
+	stem, y := strings.CutSuffix(noun, "y")
+	switch {
+	case n == 1:
+	case y && !strings.HasSuffix(stem, "e") && !strings.HasSuffix(stem, "a"): // not key, not day
+		noun = stem + "ies"
+	case strings.HasSuffix(noun, "s") || strings.HasSuffix(noun, "h"):
+		noun += "es"
+	default:
+		noun += "s"
 	}
-	return strconv.Itoa(n) + " " + noun + "s"
+	return strconv.FormatInt(int64(n), 10) + " " + noun
+}
+
+// CountedIs is Counted with the verb: "1 record is", "2 records are".
+func CountedIs[N int | int64](n N, noun string) string {
+	if n == 1 {
+		return Counted(n, noun) + " is"
+	}
+	return Counted(n, noun) + " are"
 }
 
 // Mapped applies f to each element. The result is never nil, so that its JSON is a list.

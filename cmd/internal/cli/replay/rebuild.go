@@ -225,7 +225,7 @@ func rebuildBatches() cli.Command {
 					return err
 				}
 				return m.Show(render.Object{"topic", topic, "partitions", len(next), "offsets", records}, func(p *render.Page) {
-					p.Say("The tables of batches are empty. The sink readmodel reads %d offsets of %s again; `quittance readmodel verify` says whether all is there.", records, topic)
+					p.Say("The tables of batches are empty. The sink readmodel reads %s of %s again; `quittance readmodel verify` says whether all is there.", render.Counted(records, "offset"), topic)
 				})
 			})
 		},
@@ -263,7 +263,7 @@ func rebuildStores() cli.Command {
 				return fmt.Errorf("%w; stop `quittance processor %s --instance %s` first", err, processor, m.Instance)
 			}
 			return m.Show(render.Object{"processor", processor, "instance", m.Instance, "folder", folder, "partitions", n}, func(p *render.Page) {
-				p.Say("Removed the local stores of %d partitions in %s. Start the processor: /readyz answers 200 when they are restored.", n, folder)
+				p.Say("Removed the local stores of %s in %s. Start the processor: /readyz answers 200 when they are restored.", render.Counted(n, "partition"), folder)
 			})
 		},
 	}
@@ -308,7 +308,7 @@ func showRebuilt(m *cli.Meta, what string, all []sums, done []counted) error {
 		}
 	})
 	if aside := slices.IndexFunc(done, func(c counted) bool { return c.name == setAside && c.n > 0 }); err == nil && aside >= 0 {
-		return fmt.Errorf("%d records were set aside, so what they tell is missing from the %s; the poison topic has each with its reason, and a later release may read it", done[aside].n, what)
+		return fmt.Errorf("%s set aside, and what they tell is missing from the %s; the poison topic has each with its reason, and a later release may read it", render.CountedIs(done[aside].n, "record"), what)
 	}
 	if err == nil && !equal {
 		err = errors.New("the sums of Kafka and of the " + what + " differ; run the command again, and if they still differ look into the poison topic and for rows that do not come from this installation")

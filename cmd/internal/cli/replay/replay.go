@@ -18,6 +18,7 @@ import (
 	"quittance/cmd/internal/roles"
 	"quittance/internal/deliveries"
 	"quittance/internal/journal"
+	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
@@ -226,6 +227,9 @@ func (r *replayer) into(ctx context.Context, b *roles.Base) ([]counted, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := r.noted(ctx, b); err != nil {
+			return nil, err
+		}
 		got, err := sink.Replay(ctx, r.topic, r.from, r.to, r.dryRun, r.progress())
 		return []counted{
 			{"events", got.Events, "applied again; a session that already has a later event does not change"},
@@ -248,6 +252,12 @@ func (r *replayer) into(ctx context.Context, b *roles.Base) ([]counted, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := b.OpenPostgres(); err != nil {
+			return nil, err
+		}
+		if err := r.noted(ctx, b); err != nil {
+			return nil, err
+		}
 		got, err := sink.Replay(ctx, r.topic, r.from, r.to, r.dryRun, r.progress())
 		return []counted{
 			{"entries", got.Entries, "written again; the same record makes the same entry, which queries see once"},
@@ -255,6 +265,21 @@ func (r *replayer) into(ctx context.Context, b *roles.Base) ([]counted, error) {
 		}, err
 	}
 	return r.deliveries(ctx, b, deliveries.Kind(r.sink))
+}
+
+// noted writes before a replay into the read model or the journal who asked for it: a replay that is interrupted has changed rows,
+// too. Deliveries that become due have rows of their own.
+func (r *replayer) noted(ctx context.Context, b *roles.Base) error {
+	if r.dryRun {
+		return nil
+	}
+	by, err := cli.Actor(ctx, b.Pool, b.Keys, b.Now())
+	if err != nil {
+		return err
+	}
+	return operation.Record(ctx, b.Pool, by, b.Now(), operation.Entry{
+		Action: r.sink + ".replay", Subject: r.topic, Detail: map[string]any{"since": r.since.UTC().Format(time.RFC3339Nano), "until": r.until.UTC().Format(time.RFC3339Nano)},
+	})
 }
 
 // deliveries makes missing deliveries.

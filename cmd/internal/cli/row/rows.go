@@ -88,7 +88,7 @@ func list() cli.Command {
 				err = f.Err()
 			}
 			if err == nil && len(f.Rows)+len(f.Lost) > 0 {
-				err = fmt.Errorf("%d rows do not verify, and %d tables have lost rows", len(f.Rows), len(f.Lost))
+				err = fmt.Errorf("not as signed: %s; without some of their rows: %s", render.Counted(len(f.Rows), "row"), render.Counted(len(f.Lost), "table"))
 			}
 			return err
 		},

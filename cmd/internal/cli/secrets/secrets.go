@@ -105,7 +105,7 @@ func resealAll(ctx context.Context, m *cli.Meta, keys *secret.Keys) error {
 		p.Say("`%s secrets reseal --check` says when the older keys can go.", m.Program)
 	})
 	if err == nil && unopened > 0 {
-		err = fmt.Errorf("%d values do not open with these master keys and stay as they are: add the key that sealed them and give the command again, or replace those secrets", unopened)
+		err = fmt.Errorf("%s as before, sealed with another master key: add that key and give the command again, or replace those secrets", render.CountedIs(unopened, "value"))
 	}
 	return err
 }

@@ -83,13 +83,13 @@ func whyMissing(m support.Missing) string {
 		return fmt.Sprintf("those after %s were not read: %v", until, m.Err)
 	case support.MissingBeyond:
 		if m.Part == support.PartCommands {
-			return fmt.Sprintf("%d records of all sessions were read, up to %s; later ones were not", m.Read, until)
+			return fmt.Sprintf("%s of all sessions read, up to %s; later ones were not", render.Counted(m.Read, "record"), until)
 		}
-		return fmt.Sprintf("only the first %d entries are shown", m.Read)
+		return fmt.Sprintf("only the beginning is shown: %s", render.Counted(m.Read, "entry"))
 	case support.MissingBehind:
-		return fmt.Sprintf("it has the first %d of %d events; the others arrive within seconds if `quittance sink journal` runs", m.Read, m.All)
+		return fmt.Sprintf("it has the first %d of %s; the others arrive within seconds if `quittance sink journal` runs", m.Read, render.Counted(m.All, "event"))
 	case support.MissingExpired:
-		return fmt.Sprintf("they are kept for %d days, and the session is older", int(m.Kept.Hours()/24))
+		return fmt.Sprintf("they are kept for %s, and the session is older", render.Counted(int(m.Kept.Hours()/24), "day"))
 	}
 	return string(m.Code)
 }
@@ -243,7 +243,7 @@ func enquiries(steps []support.Step) []any {
 		}
 	}
 	return []any{
-		render.Moment(steps[0].At), last.Kind, fmt.Sprintf("%d steps of enquiries", len(steps)), render.OrDash(last.Outcome), "-",
+		render.Moment(steps[0].At), last.Kind, render.Counted(len(steps), "step") + " of enquiries", render.OrDash(last.Outcome), "-",
 		"the last at " + render.Moment(steps[len(steps)-1].At) + "; `--json` has each",
 	}
 }

@@ -34,8 +34,9 @@ func SeedCommand() cli.Command {
 				return err
 			}
 			return m.Show(reportJSON(report), func(p *render.Page) {
-				p.Say("%s: %d agencies, %d applications, %d services, %d keys, %d webhook endpoints, %d clerks, %d accounts: %s", m.Args[0],
-					report.Agencies, report.Applications, report.Services, report.Keys, report.Endpoints, report.Clerks, report.Accounts,
+				p.Say("%s: %s, %s, %s, %s, %s, %s, %s: %s", m.Args[0],
+					render.Counted(report.Agencies, "agency"), render.Counted(report.Applications, "application"), render.Counted(report.Services, "service"), render.Counted(report.Keys, "key"),
+					render.Counted(report.Endpoints, "webhook endpoint"), render.Counted(report.Clerks, "clerk"), render.Counted(report.Accounts, "account"),
 					map[bool]string{true: "applied", false: "nothing changed"}[report.Changed])
 				for _, m := range report.Minted {
 					p.Say("new secret, shown once: %s %s", m.Path, m.Secret.Reveal())
