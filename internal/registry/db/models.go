@@ -501,6 +501,19 @@ type DisbursementLine struct {
 	Sealed   []byte
 }
 
+type DisbursementName struct {
+	Batch       string
+	Position    int64
+	LineRef     string
+	TenantID    string
+	Livemode    bool
+	Account     string
+	Fingerprint string
+	Verdict     string
+	AgainAt     time.Time
+	Date        pgtype.Date
+}
+
 type DisbursementNote struct {
 	Batch string
 	Notes []byte
