@@ -36,7 +36,7 @@ func TestDecisionsAreVerifiedByOthers(t *testing.T) {
 	if code != 0 || !strings.Contains(stdout, "Verified: 2 decisions. Not as signed: 0.") {
 		t.Fatalf("%d %s%s", code, stdout, stderr)
 	}
-	if code, stdout, _ := clitest.Run(t, Command(), "decisions", "verify", "--subject", "case_two", "--kind", "case", "--since", registries.Epoch.Format("2006-01-02")); code != 0 || !strings.Contains(stdout, "1 decisions were") {
+	if code, stdout, _ := clitest.Run(t, Command(), "decisions", "verify", "--subject", "case_two", "--kind", "case", "--since", registries.Epoch.Format("2006-01-02")); code != 0 || !strings.Contains(stdout, "Verified: 1 decision.") {
 		t.Errorf("%d %s", code, stdout)
 	}
 	code, stdout, stderr = clitest.Run(t, Command(), "decisions", "verify", "--json")

@@ -38,7 +38,7 @@ func TestWayBackOfAForgedRow(t *testing.T) {
 	h.Exec(t, `UPDATE applications SET offers = '{cash_agency}' WHERE id = '`+registries.AppA+`'`)
 	h.Exec(t, `DELETE FROM service_mappings WHERE erp_code = '4711'`)
 	text := run(1, "list")
-	says(text, "applications "+registries.AppA+": its signature does not verify", "{cash_agency}", "rows sign", "service_mappings", "rows accept", "1 rows do not verify, and 1 tables have lost rows")
+	says(text, "applications "+registries.AppA+": its signature does not verify", "{cash_agency}", "rows sign", "service_mappings", "rows accept", "not as signed: 1 row; without some of their rows: 1 table")
 	if strings.Contains(text, "sk_") {
 		t.Errorf("a secret is shown: %s", text)
 	}
