@@ -87,7 +87,7 @@ func TestOperatingDeliveries(t *testing.T) {
 		return nil
 	})
 	o.Control(t, "erp/impots", `{"reset": true}`)
-	o.Says(t, "1 delivery that was needs_operator is due now", "deliveries", "retry", "--endpoint", "impots/test", "--state", "needs_operator")
+	o.Says(t, "1 delivery is due now, needs_operator before", "deliveries", "retry", "--endpoint", "impots/test", "--state", "needs_operator")
 	o.Confirmed(t, paid)
 	o.Says(t, "nothing to do", "deliveries", "retry", "--endpoint", "impots/test", "--state", "needs_operator")
 	o.Says(t, "no delivery is like that", "deliveries", "list", "--state", "needs_operator", "--since", "1h")
