@@ -92,7 +92,7 @@ func (v *visit) writeBatch(status int, b disbursements.Batch, field, fault strin
 	out.Test, out.Tagged, out.Command = !b.Live, fault == "", "quittance batches show "+b.ID
 	if done := v.Query("done"); stillDone(done, b.Batch, paused) {
 		out.Notice = w.Done[done]
-		if done == string(digest.Release) && b.Source == disbursement.SourceERP {
+		if done == string(digest.Release) && b.Source == disbursement.SourceERP && !b.AskedAt.IsZero() {
 			out.Notice = w.DoneReleaseOfERP
 		}
 	}
@@ -241,7 +241,7 @@ func stillDone(step string, b disbursement.Batch, paused []disbursements.PausedA
 	case "hold", "resume_first":
 		return b.Held()
 	case "resume":
-		return !b.Held() && b.Status == disbursement.StatusReleasing
+		return !b.Held()
 	case "recall":
 		return b.Status == disbursement.StatusRecalled
 	case "stop":

@@ -69,7 +69,7 @@ var frenchImport = importWords{
 		"other_account": "Même nom, autre compte", "other_amount": "Même bénéficiaire, autre montant",
 	},
 	WarningKinds: map[string]string{
-		"same_twice": "Même bénéficiaire et même montant qu’une autre ligne du lot", "same_recently": "Même bénéficiaire et même montant dans les 90 jours", "other_account": "Nom connu avec un compte qu’il n’a jamais eu",
+		"same_twice": "Même bénéficiaire et même montant qu’une autre ligne du lot", "same_recently": "Même bénéficiaire et même montant dans les 90 jours", "other_account": "Nom connu avec un compte qu’il n’a jamais eu", "other_name": "Compte connu avec un nom qu’il n’a jamais eu",
 		"new_payee": "Bénéficiaire jamais payé",
 	},
 	CodeRefused: map[string]string{
@@ -114,7 +114,7 @@ var englishImport = importWords{
 		"other_account": "Same name, another account", "other_amount": "Same payee, another amount",
 	},
 	WarningKinds: map[string]string{
-		"same_twice": "Payee and amount of another line of the batch", "same_recently": "Payee and amount of a payment in the last 90 days", "other_account": "Known name with an account that it never had",
+		"same_twice": "Payee and amount of another line of the batch", "same_recently": "Payee and amount of a payment in the last 90 days", "other_account": "Known name with an account that it never had", "other_name": "Known account with a name that it never had",
 		"new_payee": "Payee never paid before",
 	},
 	CodeRefused: map[string]string{

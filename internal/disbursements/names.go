@@ -3,6 +3,7 @@ package disbursements
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -102,7 +103,10 @@ func (x *importing) askNames(ctx context.Context, b disbursement.Batch, list []l
 	var rows [][]any
 	for position, l := range list {
 		c := l.Content
-		if _, paid := known.Payees[x.Payees.MAC(lines.PayeeText(c))]; c.MSISDN != "" && (check == policy.CheckAll || !paid) {
+		// A number that was paid under another name is a new payee, and so is one of a batch that has paid nobody yet: its maker may
+		// have said why names were not checked.
+		paid := slices.Contains(known.Paid[x.Payees.MAC(lines.NameText(c))], x.Payees.MAC(lines.PayeeText(c)))
+		if c.MSISDN != "" && (check == policy.CheckAll || !paid) {
 			rows = append(rows, []any{b.ID, int32(position), c.LineRef, b.TenantID, b.Live, c.PayoutAccount, fingerprints[c.PayoutAccount], x.now(), date})
 		}
 	}
@@ -160,6 +164,15 @@ func (s *Store) KeepName(ctx context.Context, w WaitingName, verdict connector.N
 func (s *Store) AskNameAgain(ctx context.Context, w WaitingName, at time.Time) error {
 	if _, err := s.pool.Exec(ctx, `UPDATE disbursement_names SET again_at = $3 WHERE batch = $1 AND position = $2 AND verdict = 'waiting'`, w.Batch, w.Position, at); err != nil {
 		return fmt.Errorf("putting the question for a payee's name off: %w", err)
+	}
+	return nil
+}
+
+// AskNamesAgain puts the questions for all names of a line's batch off that go to the account of the line.
+func (s *Store) AskNamesAgain(ctx context.Context, w WaitingName, at time.Time) error {
+	_, err := s.pool.Exec(ctx, `UPDATE disbursement_names SET again_at = $4 WHERE batch = $1 AND account = $2 AND fingerprint = $3 AND verdict = 'waiting'`, w.Batch, w.Account, w.Fingerprint, at)
+	if err != nil {
+		return fmt.Errorf("putting the questions for payees' names off: %w", err)
 	}
 	return nil
 }

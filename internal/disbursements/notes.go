@@ -60,7 +60,7 @@ func ChangeKinds() []ChangeKind {
 
 // WarningKinds has all warnings, in the order in which they are shown.
 func WarningKinds() []lines.WarningKind {
-	return []lines.WarningKind{lines.WarnTwice, lines.WarnRecent, lines.WarnAccount, lines.WarnPayee}
+	return []lines.WarningKind{lines.WarnTwice, lines.WarnRecent, lines.WarnAccount, lines.WarnName, lines.WarnPayee}
 }
 
 // Comparison is what differs between a batch and an earlier one.

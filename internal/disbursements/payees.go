@@ -87,9 +87,9 @@ const queryPayments = `SELECT u.payee, x.amount, x.currency, x.date FROM unnest(
 	(SELECT p.amount, p.currency, p.date FROM (SELECT * FROM disbursement_payees
 		WHERE tenant_id = $1 AND livemode = $2 AND payee = u.payee AND date < $4 ORDER BY date DESC LIMIT 20)` + paidOf + ` LIMIT 1)) AS x`
 
-// queryNames returns the newest payees of names, $3.
-const queryNames = `SELECT u.name, x.payee FROM unnest($3::bytea[]) AS u (name), LATERAL (
-	SELECT p.payee FROM (SELECT * FROM disbursement_payees
+// queryNames returns the newest payees of names, $3, and whether they were paid under the name.
+const queryNames = `SELECT u.name, x.payee, x.paid FROM unnest($3::bytea[]) AS u (name), LATERAL (
+	SELECT p.payee, coalesce((SELECT status FROM disbursement_lines l WHERE l.batch = p.batch AND l.position = p.position), '') = 'paid' AS paid FROM (SELECT * FROM disbursement_payees
 		WHERE tenant_id = $1 AND livemode = $2 AND name = u.name ORDER BY date DESC LIMIT 100)` + paidOf + `) AS x`
 
 // Known returns what is known of the payees of lines that are paid on a local date: their payments of the last 90 days and the
@@ -102,7 +102,7 @@ func (p *Payees) Known(ctx context.Context, tenantID string, live bool, date str
 		return known, fmt.Errorf("reading the date of a batch: %w", err)
 	}
 	since := localtime.Day(day.Add(-knownFor))
-	known = lines.Known{Payees: map[lines.MAC][]lines.Payment{}, Names: map[lines.MAC][]lines.MAC{}}
+	known = lines.Known{Payees: map[lines.MAC][]lines.Payment{}, Names: map[lines.MAC][]lines.MAC{}, Paid: map[lines.MAC][]lines.MAC{}}
 	before := earlierHashes{}
 	for _, l := range list { // a name of one line may have been paid at the account of another one
 		p.add(before, lines.PayeeText(l.Content))
@@ -131,10 +131,14 @@ func (p *Payees) Known(ctx context.Context, tenantID string, live bool, date str
 			return known, fmt.Errorf("reading payments of payees: %w", err)
 		}
 		rows, _ = p.pool.Query(ctx, queryNames, tenantID, live, names)
-		_, err = pgx.ForEachRow(rows, []any{&payee, &other}, func() error {
+		var wasPaid bool
+		_, err = pgx.ForEachRow(rows, []any{&payee, &other, &wasPaid}, func() error {
 			name, of := before.now(lines.MAC(payee)), before.now(lines.MAC(other))
 			if !slices.Contains(known.Names[name], of) {
 				known.Names[name] = append(known.Names[name], of)
+			}
+			if wasPaid && !slices.Contains(known.Paid[name], of) {
+				known.Paid[name] = append(known.Paid[name], of)
 			}
 			return nil
 		})

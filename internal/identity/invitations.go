@@ -743,7 +743,7 @@ func (t *Tx) confirm(ctx context.Context, i InvitationEntry, me Staff) (StaffEnt
 			return StaffEntry{}, fmt.Errorf("storing a passkey: %w", err)
 		}
 	}
-	if i.Subject != "" {
+	if i.Subject != "" && i.Issuer.ID != "" { // it may have been removed since: nobody would be asked for the subject
 		if err := t.bind(ctx, m, i.IssuerAddress, i.Subject); err != nil {
 			return StaffEntry{}, err
 		}

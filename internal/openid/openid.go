@@ -119,6 +119,8 @@ type provider struct {
 	at time.Time
 	// saysIss means that answers of the provider have the parameter iss (RFC 9207).
 	saysIss bool
+	// secretIn is where its token endpoint takes the client's secret.
+	secretIn oauth2.AuthStyle
 }
 
 // New makes a Client.
@@ -180,7 +182,7 @@ func (c *Client) Finish(ctx context.Context, i Issuer, t Turn, answer url.Values
 	tokens, err := i.oauth(p).Exchange(oidc.ClientContext(ctx, c.http), answer.Get("code"), oauth2.VerifierOption(t.verifier()))
 	var said *oauth2.RetrieveError
 	switch {
-	case errors.As(err, &said) && said.Response.StatusCode < http.StatusInternalServerError:
+	case errors.As(err, &said) && said.Response.StatusCode < http.StatusInternalServerError && !ofService(said):
 		return Claims{}, operation.Refuse(CodeCode, "", nil)
 	case said != nil: // whose text has the answer of the provider
 		return Claims{}, away(fmt.Errorf("its token endpoint answers %d", said.Response.StatusCode))
@@ -208,6 +210,16 @@ func (c *Client) Finish(ctx context.Context, i Issuer, t Turn, answer url.Values
 	return Claims{Issuer: token.Issuer, Subject: token.Subject, Email: more.Email}, nil
 }
 
+// ofService reports whether a token endpoint refuses this service, or has too many calls of it, and not the code of a person:
+// nobody can be signed in before somebody mends the settings.
+func ofService(said *oauth2.RetrieveError) bool {
+	switch said.Response.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
+		return true
+	}
+	return said.ErrorCode == "invalid_client" || said.ErrorCode == "unauthorized_client"
+}
+
 // Logout verifies a logout token (OpenID Connect Back-Channel Logout). The caller takes each ID once. A refusal is an
 // *operation.Error with a code of this package.
 func (c *Client) Logout(ctx context.Context, i Issuer, raw string) (Logout, error) {
@@ -228,7 +240,9 @@ func (c *Client) Logout(ctx context.Context, i Issuer, raw string) (Logout, erro
 }
 
 func (i Issuer) oauth(p provider) *oauth2.Config {
-	return &oauth2.Config{ClientID: i.ClientID, ClientSecret: i.Secret.Reveal(), Endpoint: p.Endpoint(), RedirectURL: i.Callback, Scopes: []string{oidc.ScopeOpenID, "email"}}
+	at := p.Endpoint()
+	at.AuthStyle = p.secretIn
+	return &oauth2.Config{ClientID: i.ClientID, ClientSecret: i.Secret.Reveal(), Endpoint: at, RedirectURL: i.Callback, Scopes: []string{oidc.ScopeOpenID, "email"}}
 }
 
 // config has no clock: tokens expire by the machine's, as their makers do not know the service's.
@@ -251,21 +265,32 @@ func (c *Client) provider(ctx context.Context, i Issuer) (provider, error) {
 		return provider{}, away(err)
 	}
 	var more struct {
-		SaysIss bool `json:"authorization_response_iss_parameter_supported"`
+		SaysIss bool     `json:"authorization_response_iss_parameter_supported"`
+		Secrets []string `json:"token_endpoint_auth_methods_supported"`
 	}
 	if err := found.Claims(&more); err != nil {
 		return provider{}, away(err)
 	}
-	p = provider{found, time.Now(), more.SaysIss}
+	p = provider{found, time.Now(), more.SaysIss, oauth2.AuthStyleInHeader} // unless it says otherwise (OpenID Connect Discovery, section 3)
+	if len(more.Secrets) > 0 && !slices.Contains(more.Secrets, "client_secret_basic") && slices.Contains(more.Secrets, "client_secret_post") {
+		p.secretIn = oauth2.AuthStyleInParams
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known[i.Address] = p
 	return p, nil
 }
 
+// maxCause is the longest cause in the log: libraries put the provider's whole answer into their errors.
+const maxCause = 200
+
 // away says that nobody can be signed in because of the provider. Its cause is for the log.
 func away(cause error) error {
-	return errors.Join(operation.Refuse(CodeAway, "", nil), fmt.Errorf("asking the identity provider: %w", cause))
+	text := cause.Error()
+	if len(text) > maxCause {
+		text = strings.ToValidUTF8(text[:maxCause], "") + "…"
+	}
+	return errors.Join(operation.Refuse(CodeAway, "", nil), errors.New("asking the identity provider: "+text))
 }
 
 // refused says why a token that does not verify is refused. What it reads without verification chooses the words alone.

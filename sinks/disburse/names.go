@@ -139,11 +139,22 @@ func (n *Names) pass(ctx context.Context, list []disbursements.WaitingName) (tol
 // account asks for names of one account. silent says that its operator does not answer.
 func (n *Names) account(ctx context.Context, of []disbursements.WaitingName) (told int, silent bool) {
 	missed := 0
+	var nobody disbursements.WaitingName // the last line of which nobody can be asked: neither of the others of its batch and account
 	for _, w := range of {
+		if w.Batch == nobody.Batch && w.Fingerprint == nobody.Fingerprint {
+			continue
+		}
 		operator, verdict, err := n.ask(ctx, w)
 		switch {
 		case ctx.Err() != nil:
 			return told, false
+		case errors.Is(err, errNoNames):
+			nobody = w
+			n.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "nobody can be asked for the names of payees of a batch; it is tried again", slog.String("batch", w.Batch), slog.String("account", w.Account))
+			err = n.cfg.Batches.AskNamesAgain(ctx, w, n.cfg.Now().Add(againAfter))
+		case operator == "" && err != nil: // no call: the operator is not silent
+			n.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "a payee's name cannot be asked for; it is tried again", slog.String("batch", w.Batch), slog.Int("position", w.Position))
+			err = n.cfg.Batches.AskNameAgain(ctx, w, n.cfg.Now().Add(againAfter))
 		case err == nil:
 			err, missed = n.cfg.Batches.KeepName(ctx, w, verdict), 0
 			told++

@@ -142,7 +142,16 @@ func TestNamesOfPayees(t *testing.T) {
 	backoffice.Want(t, w.Browsers["Ben"].Get(page), http.StatusOK, "the operator is silent", "Nom différent", "a-03")
 	backoffice.Lacks(t, w.Browsers["Rita"].Get(page), "Nom différent", "a-03")
 
-	// Those of the first batch are known. A batch without new payees is sealed at once, and one whose names are told without a reason.
+	// Whom a sealed batch names is not known by it: its maker may have said why names were not checked.
+	if again := w.Import(t, "salaries-0", namedFile("z", "01", "02"), true); again.Notes.Names.Lines != 2 {
+		t.Errorf("people whom nobody has paid: %+v", again.Notes.Names)
+	}
+	// Those of the first batch are paid, and known under their names. A batch without new payees is sealed at once, and one whose names
+	// are told without a reason.
+	w.Exec(t, `UPDATE disbursement_lines SET status = 'paid' WHERE batch = $1`, made.Batch.ID)
+	if other := w.Import(t, "salaries-9", strings.ReplaceAll(namedFile("y", "01"), "MABIALA Awa", "OKEMBA Brice"), true); other.Notes.Names.Lines != 1 || other.Notes.Warnings[lines.WarnName] != 1 {
+		t.Errorf("a known number with another name: %+v, %v", other.Notes.Names, other.Notes.Warnings)
+	}
 	if known := w.Import(t, "salaries-2", namedFile("b", "01", "02"), false); known.Draft || known.Notes.Names.Lines != 0 || known.Batch.Status != disbursement.StatusSealed {
 		t.Errorf("known payees: %+v", known.Batch.Status)
 	}

@@ -75,6 +75,7 @@ const (
 	WarnRecent  WarningKind = "same_recently" // same payee and amount as within 90 days before
 	WarnPayee   WarningKind = "new_payee"
 	WarnAccount WarningKind = "other_account" // a known name with an account that it never had
+	WarnName    WarningKind = "other_name"    // a known account with a name that it never had
 )
 
 // Warning is something that a person should look at.
@@ -111,8 +112,8 @@ type Payment struct {
 type Known struct {
 	// Payees has the payments of the last 90 days; a payee without any is known all the same.
 	Payees map[MAC][]Payment
-	// Names has the payees of a name.
-	Names map[MAC][]MAC
+	// Names has the payees of a name, and Paid those of them who were surely paid under it.
+	Names, Paid map[MAC][]MAC
 }
 
 // recently is how far back a payment of the same amount is worth a warning.
@@ -174,6 +175,8 @@ func Warn(lines []Line, date string, known Known, mac func(text string) MAC) (*W
 			add(WarnAccount, "")
 		case !paid:
 			add(WarnPayee, "")
+		case len(accounts) == 0:
+			add(WarnName, "")
 		}
 	}
 	return w, nil

@@ -459,7 +459,9 @@ func TestWarnings(t *testing.T) {
 	got, err := lines.Warn(f.Lines, "2026-12-01", known, mac)
 	want := []lines.Warning{
 		{lines.WarnTwice, 3, "S-0002", "S-0001"},
+		{lines.WarnName, 3, "S-0002", ""}, // the number of the first line, with another name
 		{lines.WarnRecent, 4, "S-0003", "2026-10-02"},
+		{lines.WarnName, 4, "S-0003", ""},
 		{lines.WarnAccount, 5, "S-0004", ""},
 	}
 	if err != nil || !reflect.DeepEqual(got.List, want) || got.Count[lines.WarnTwice] != 1 {

@@ -344,7 +344,7 @@ func makeBatch(ctx context.Context, m *cli.Meta, processor *commands.Disbursemen
 		sayChanges(p, file)
 		sayNotes(p, made.Notes, b.Currency)
 		if names := made.Notes.Names; names != nil && names.Lines > 0 {
-			p.Say("The policy asks for names: operators are asked about %s, at most ten a second an account. `batches show %s` says what they tell. Its maker then seals it on its page; with --names-not-checked it is sealed at once.", render.Counted(names.Lines, "payee"), b.ID)
+			p.Say("The policy asks for names: operators are asked about %s, at most ten a second an account. `batches show %s` says what they tell. Its maker seals it on its page then, or before with a reason.", render.Counted(names.Lines, "payee"), b.ID)
 		}
 	})
 }

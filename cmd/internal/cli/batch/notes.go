@@ -23,7 +23,7 @@ var (
 	}
 	warningTexts = map[lines.WarningKind]string{
 		lines.WarnTwice: "lines with payee and amount of another line", lines.WarnRecent: "lines with payee and amount of the last 90 days",
-		lines.WarnAccount: "known names with an account that they never had", lines.WarnPayee: "payees never paid before",
+		lines.WarnAccount: "known names with an account that they never had", lines.WarnPayee: "payees never paid before", lines.WarnName: "known accounts with a name that they never had",
 	}
 )
 
