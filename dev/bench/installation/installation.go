@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -191,6 +192,42 @@ func (i *Installation) Process(name string, args ...string) (*program.Process, e
 	p := i.Program.Process(name, program.Local(ports[0]), args...)
 	i.processes = append(i.processes, p)
 	return p, nil
+}
+
+// Simulate makes the process of the simulators, at ports from one on as in every installation of the program, and gives their
+// addresses to the processes that are made after it. It returns the URL of the simulators.
+func (i *Installation) Simulate(port int) (url string, err error) {
+	const atSimulators, atMail = 1, 9
+	url = "http://" + program.Local(port+atSimulators)
+	i.Program = i.Program.With("QUITTANCE_SIMULATOR_URL="+url, "QUITTANCE_MAIL=smtp+plain://"+program.Local(port+atMail)+"?from=no-reply@quittance.example")
+	_, err = i.Process("simulators", "simulate", "--port", strconv.Itoa(port))
+	return url, err
+}
+
+// Role is a process of a role by its name, with its arguments.
+type Role struct {
+	Name string
+	Args []string
+}
+
+// Roles starts processes of roles, beside those that were made before and do not run, and waits until all are ready. It returns
+// them in their order, the earlier ones first.
+func (i *Installation) Roles(ctx context.Context, roles ...Role) ([]*program.Process, error) {
+	for _, r := range roles {
+		if _, err := i.Process(r.Name, r.Args...); err != nil {
+			return nil, err
+		}
+	}
+	return i.processes, i.Start(ctx, i.processes...)
+}
+
+// Codec reads and writes records with the schemas of the installation.
+func (i *Installation) Codec(ctx context.Context) (*schemas.Codec, error) {
+	registry, err := schemas.NewClient(i.Schemas(), nil)
+	if err != nil {
+		return nil, err
+	}
+	return schemas.NewCodec(ctx, registry, false)
 }
 
 // Start starts processes and waits until they are ready. It returns an error when one

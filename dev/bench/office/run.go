@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -114,41 +113,27 @@ func (r *run) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	const atSimulators, atMail = 1, 9 // as in every installation of the program
-	simulator, edge, pages := "http://"+program.Local(ports[0]+atSimulators), program.Local(ports[0]), ports[program.UpPorts]
-	r.staffURL = fmt.Sprintf("http://localhost:%d", pages)
-	r.in.Program = r.in.Program.With("QUITTANCE_SIMULATOR_URL="+simulator, "QUITTANCE_MAIL=smtp+plain://"+program.Local(ports[0]+atMail)+"?from=no-reply@quittance.example")
+	edge, pages := program.Local(ports[0]), ports[program.UpPorts]
+	r.staffURL = fmt.Sprintf("http://localhost:%d", pages) // browsers allow passkeys for names only
+	if _, err := r.in.Simulate(ports[0]); err != nil {
+		return err
+	}
 	file, keys := bench.Registry(agencies)
 	if err := r.in.Seed(ctx, string(file)); err != nil {
 		return err
 	}
-	for _, x := range []struct {
-		name string
-		args []string
-	}{
-		{"simulators", []string{"simulate", "--port", strconv.Itoa(ports[0])}},
-		{"processor checkout", []string{"processor", "--instance", "0"}},
-		{"sink readmodel", []string{"sink", "readmodel", "--instance", "0"}},
-		{"ingress", []string{"ingress", "--listen", edge, "--checkout-url", "http://" + edge, "--callback-url", "http://" + edge}},
-		{"office", []string{"office", "--listen", program.Local(pages), "--staff-url", r.staffURL}},
-	} {
-		p, err := r.in.Process(x.name, x.args...)
-		if err != nil {
-			return err
-		}
-		r.roles = append(r.roles, p)
-	}
-	if err := r.in.Start(ctx, r.roles...); err != nil {
+	if r.roles, err = r.in.Roles(ctx,
+		installation.Role{Name: "processor checkout", Args: []string{"processor", "--instance", "0"}},
+		installation.Role{Name: "sink readmodel", Args: []string{"sink", "readmodel", "--instance", "0"}},
+		installation.Role{Name: "ingress", Args: []string{"ingress", "--listen", edge, "--checkout-url", "http://" + edge, "--callback-url", "http://" + edge}},
+		installation.Role{Name: "office", Args: []string{"office", "--listen", program.Local(pages), "--staff-url", r.staffURL}},
+	); err != nil {
 		return err
 	}
 	if r.pool, err = postgres.Open(ctx, r.in.DSN()); err != nil {
 		return err
 	}
-	registry, err := schemas.NewClient(r.in.Schemas(), nil)
-	if err != nil {
-		return err
-	}
-	if r.codec, err = schemas.NewCodec(ctx, registry, false); err != nil {
+	if r.codec, err = r.in.Codec(ctx); err != nil {
 		return err
 	}
 	r.creations = client.NewCreations("http://"+edge, bench.ServiceCode, keys, creationRate)
@@ -211,6 +196,8 @@ func (r *run) say(format string, args ...any) { _, _ = fmt.Fprintf(r.out, format
 // kind is what a viewer does.
 type kind struct {
 	name string
+	// share is how often a viewer does it, of shares times.
+	share int
 	// path returns the address, of any of so many rows.
 	path func(r *run) string
 }
@@ -223,35 +210,36 @@ const (
 // kinds are what viewers do: two lists, one with a condition, a search, a record, and the questions of the script of a page that
 // has not changed.
 var kinds = []kind{
-	{list, func(r *run) string {
+	{list, 10, func(r *run) string {
 		if rand.IntN(2) == 0 { //nolint:gosec // which page somebody looks at
 			return "/ops/payments?mode=test"
 		}
 		return "/ops/payments?mode=test&status=failed&agency=" + bench.AgencyID(rand.IntN(agencies)) //nolint:gosec // as above
 	}},
-	{search, func(r *run) string {
+	{search, 1, func(r *run) string {
 		return "/ops/search?q=" + url.QueryEscape(fmt.Sprintf("DOSSIER-%09d", rand.IntN(r.Rows))) //nolint:gosec // as above
 	}},
-	{record, func(r *run) string {
+	{record, 9, func(r *run) string {
 		e := made(rand.IntN(r.Rows), r.Rows, r.in.Topology.Count(schemas.TopicEvents), r.begun) //nolint:gosec // as above
 		return "/ops/payments/" + sessions.Place(e.SessionID)
 	}},
-	{poll, func(r *run) string {
+	{poll, 10, func(r *run) string {
 		return "/ops/payments?mode=test&agency=" + bench.AgencyID(1) + "&day=" + r.oldDay()
 	}},
 }
 
-// chosen is what a viewer does next. A person may search 30 times a minute.
+// shares is the sum of the shares of kinds. Searches have one, because a person may search 30 times a minute.
+const shares = 30
+
+// chosen is what a viewer does next.
 func chosen() kind {
-	switch n := rand.IntN(30); { //nolint:gosec // as above
-	case n == 0:
-		return kinds[1]
-	case n <= 10:
-		return kinds[0]
-	case n <= 19:
-		return kinds[2]
+	n := rand.IntN(shares) //nolint:gosec // as above
+	for _, k := range kinds {
+		if n -= k.share; n < 0 {
+			return k
+		}
 	}
-	return kinds[3]
+	return kinds[0]
 }
 
 // oldDay is a local day in the middle of the sessions, of which nothing changes any more.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -72,6 +73,9 @@ const (
 	stall = 2 * time.Minute
 )
 
+// batches is the name of the process that the benchmark kills.
+const batches = "processor disbursement"
+
 // run is a measurement under way.
 type run struct {
 	Config
@@ -125,42 +129,29 @@ func (r *run) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	const atSimulators, atMail = 1, 9 // as in every installation of the program
-	simulator, edge := "http://"+program.Local(ports[0]+atSimulators), program.Local(ports[0])
-	r.in.Program = r.in.Program.With("QUITTANCE_SIMULATOR_URL="+simulator, "QUITTANCE_MAIL=smtp+plain://"+program.Local(ports[0]+atMail)+"?from=no-reply@quittance.example")
+	edge := program.Local(ports[0])
+	simulator, err := r.in.Simulate(ports[0])
+	if err != nil {
+		return err
+	}
 	file, keys := bench.Registry(agencies)
 	if err := r.in.Seed(ctx, string(file)); err != nil {
 		return err
 	}
-	for _, x := range []struct {
-		name string
-		args []string
-	}{
-		{"simulators", []string{"simulate", "--port", strconv.Itoa(ports[0])}},
-		{"processor checkout", []string{"processor", "--instance", "0"}},
-		{"processor disbursement", []string{"processor", "disbursement", "--instance", "0"}},
-		{"sink disburse", []string{"sink", "disburse", "--instance", "0"}},
-		{"sink readmodel", []string{"sink", "readmodel", "--instance", "0"}},
-		{"ingress", []string{"ingress", "--listen", edge, "--checkout-url", "http://" + edge, "--callback-url", "http://" + edge}},
-	} {
-		p, err := r.in.Process(x.name, x.args...)
-		if err != nil {
-			return err
-		}
-		r.roles = append(r.roles, p)
-	}
-	r.processor = r.roles[2]
-	if err := r.in.Start(ctx, r.roles...); err != nil {
+	if r.roles, err = r.in.Roles(ctx,
+		installation.Role{Name: "processor checkout", Args: []string{"processor", "--instance", "0"}},
+		installation.Role{Name: batches, Args: []string{"processor", "disbursement", "--instance", "0"}},
+		installation.Role{Name: "sink disburse", Args: []string{"sink", "disburse", "--instance", "0"}},
+		installation.Role{Name: "sink readmodel", Args: []string{"sink", "readmodel", "--instance", "0"}},
+		installation.Role{Name: "ingress", Args: []string{"ingress", "--listen", edge, "--checkout-url", "http://" + edge, "--callback-url", "http://" + edge}},
+	); err != nil {
 		return err
 	}
+	r.processor = r.roles[slices.IndexFunc(r.roles, func(p *program.Process) bool { return p.Name == batches })]
 	if r.pool, err = postgres.Open(ctx, r.in.DSN()); err != nil {
 		return err
 	}
-	registry, err := schemas.NewClient(r.in.Schemas(), nil)
-	if err != nil {
-		return err
-	}
-	codec, err := schemas.NewCodec(ctx, registry, false)
+	codec, err := r.in.Codec(ctx)
 	if err != nil {
 		return err
 	}
