@@ -387,7 +387,7 @@ func TestLogoutTokens(t *testing.T) {
 func TestOutageOfAnIssuer(t *testing.T) {
 	t.Parallel()
 	p := openProviders(t)
-	p.Add(t, impots, []identity.Role{identity.RoleAccountant}, "Awa")
+	p.Add(t, impots, []identity.Role{identity.RoleAccountant}, "Awa", "Ben")
 	p.add(t, "a", impots)
 	p.bind(t, "Awa", mine)
 	p.control(t, "a", `{"fault": "away"}`)
@@ -404,6 +404,7 @@ func TestOutageOfAnIssuer(t *testing.T) {
 		t.Fatalf("%+v, %v", set, err)
 	}
 	backoffice.Want(t, p.Enter(t, "Awa").Get("/work"), http.StatusOK)
+	backoffice.Want(t, p.NewBrowser().Prove(t, "Ben", "/sign-in/begin", nil, "/sign-in/finish"), http.StatusUnauthorized, "n’est pas encore relié")
 	p.MoveTo(begun.Add(4 * time.Hour))
 	p.prove(t, "Awa")
 	p.MoveTo(begun.Add(time.Hour))
@@ -451,18 +452,7 @@ func TestJoinAtAnIssuer(t *testing.T) {
 		t.Error("an invited person is signed in")
 	}
 	backoffice.Want(t, b.Get("/join"), http.StatusOK, "Clé d’accès 1 sur 2", "agent@example.org")
-	for range 2 {
-		made, err := device.NewDevice(uuid.MustParse(invited.StaffID), office.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := made.Register(b.Post("/join/passkey/begin", nil).Body.Bytes())
-		if err != nil {
-			t.Fatal(err)
-		}
-		backoffice.Want(t, b.Send("/join/passkey", answer), http.StatusOK)
-		p.Devices["Nadège"] = append(p.Devices["Nadège"], made)
-	}
+	p.join(t, b, "Nadège", invited.StaffID)
 	i, err := identity.InvitationOf(t.Context(), p.Pool, p.Keys, secret.NewText(b.Cookies()["__Host-quittance_staff_joining"]), p.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -479,4 +469,50 @@ func TestJoinAtAnIssuer(t *testing.T) {
 	}
 	b = p.prove(t, "Nadège")
 	backoffice.Want(t, comeBack(b, p.leave(t, b, "sub-of-nadège")), http.StatusOK, "vous a reconnu")
+}
+
+// The provider of a group is removed while an invitation is open. The confirmed person is bound to nobody, and signs in with the passkey.
+func TestJoinAfterTheIssuerIsRemoved(t *testing.T) {
+	t.Parallel()
+	p := openProviders(t)
+	p.add(t, "a", impots)
+	by := identity.By{Actor: registries.Actor}
+	invited, err := identity.InviteStaff(t.Context(), p.Pool, p.Keys, by, identity.InvitationRequest{Person: identity.StaffRequest{Name: "Nadège", Agency: impots, Roles: []identity.Role{identity.RoleAccountant}}}, p.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := p.NewBrowser()
+	b.Post("/join/accept", url.Values{"link": {invited.Secret.Reveal()}})
+	b.Post("/join/issuer", nil)
+	backoffice.Want(t, comeBack(b, p.leave(t, b, mine)), http.StatusOK, "vous a reconnu")
+	p.join(t, b, "Nadège", invited.StaffID)
+	if _, err := identity.RemoveIssuer(t.Context(), p.Pool, p.Keys, registries.Actor, impots, p.Now()); err != nil {
+		t.Fatal(err)
+	}
+	i, err := identity.InvitationOf(t.Context(), p.Pool, p.Keys, secret.NewText(b.Cookies()["__Host-quittance_staff_joining"]), p.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	confirmed, err := identity.ConfirmInvitation(t.Context(), p.Pool, p.Keys, by, invited.ID, i.Digits(), p.Now())
+	if err != nil || confirmed.Subject != "" || confirmed.Issuer != "" {
+		t.Fatalf("%+v, %v", confirmed, err)
+	}
+	backoffice.Want(t, p.Enter(t, "Nadège").Get("/work"), http.StatusOK)
+}
+
+// join makes both passkeys of an invited person.
+func (p providers) join(t *testing.T, b *backoffice.Browser, name, staffID string) {
+	t.Helper()
+	for range 2 {
+		made, err := device.NewDevice(uuid.MustParse(staffID), office.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := made.Register(b.Post("/join/passkey/begin", nil).Body.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		backoffice.Want(t, b.Send("/join/passkey", answer), http.StatusOK)
+		p.Devices[name] = append(p.Devices[name], made)
+	}
 }

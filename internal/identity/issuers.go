@@ -381,6 +381,23 @@ func outage(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor op
 	return set, nil
 }
 
+// CountOutages returns for how many groups an outage is declared at a time. Rows that do not verify declare none.
+func CountOutages(ctx context.Context, pool *pgxpool.Pool, v *signed.Verifier, now time.Time) (n int, err error) {
+	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		list, err := readIssuers(ctx, tx, v, notVerified)
+		for _, i := range list {
+			if !i.Forged && i.Away(now) {
+				n++
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("counting outages of issuers: %w", err)
+	}
+	return n, nil
+}
+
 // tellOutage tells the people of a group, and the service's security officers, until when a passkey alone signs in.
 func (t *Tx) tellOutage(ctx context.Context, i IssuerEntry) error {
 	var told []string

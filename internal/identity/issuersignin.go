@@ -84,7 +84,7 @@ func (d *Desk) issuerOf(ctx context.Context, tx pgx.Tx, who Staff, now time.Time
 		return i, false, operation.Refuse("issuer.gone", "", nil)
 	case i.ID == "":
 		return i, false, nil
-	case who.Issuer != i.Address || who.Subject == "": // also while it is away: whom it has never named it may not know
+	case who.Issuer != i.Address || who.Subject == "": // during an outage, too: nobody knows whether the provider would let them in
 		return i, false, operation.Refuse("issuer.unbound", "", nil)
 	case i.Away(now):
 		return Issuer{}, true, nil

@@ -116,6 +116,10 @@ func TestAnswersAreOfTheirBrowser(t *testing.T) {
 	refused(t, "a code for the second time", err, openid.CodeCode)
 	_, err = w.Finish(t.Context(), w.issuer, two, w.answer(t, one, "248289761001"))
 	refused(t, "the code of another browser", err, openid.CodeCode)
+	expired := w.issuer
+	expired.Secret = secret.NewText("") // the simulator takes any other one
+	_, err = w.Finish(t.Context(), expired, one, w.answer(t, one, "248289761001"))
+	refused(t, "a secret of ours that the provider does not take", err, openid.CodeAway)
 	for _, fault := range []string{simulator.IdPNoNonce, simulator.IdPOtherNonce} {
 		w.fault(t, `{"fault": "`+fault+`"}`)
 		_, err = w.Finish(t.Context(), w.issuer, one, w.answer(t, one, "248289761001"))

@@ -49,6 +49,9 @@ func (l *logged) String() string {
 	return l.text.String()
 }
 
+// replaced is the fingerprint of an account that was replaced: nobody can be asked from it.
+const replaced = "f-replaced"
+
 // askNames runs the part of the role that asks MTN, the simulated one, for names.
 func askNames(t *testing.T, w *approvals.World, log *logged) {
 	t.Helper()
@@ -65,8 +68,8 @@ func askNames(t *testing.T, w *approvals.World, log *logged) {
 	account := mtn.PayoutAccount{BaseURL: connector.BaseURL(server.URL + "/mtn"), TargetEnvironment: "mtncongo", SubscriptionKey: "key", APIUser: "user", APIKey: "secret"}
 	names, err := disburse.NewNames(disburse.NamesConfig{
 		Batches: w.Batches, Connectors: map[string]connector.PayoutConnector{mtn.Operator: pays}, Every: 20 * time.Millisecond,
-		Account: func(_ string, live bool, code, _ string) (disburse.Account, bool) {
-			return disburse.Account{Account: account, Operator: mtn.Operator}, code == "mtn" && !live
+		Account: func(_ string, live bool, code, fingerprint string) (disburse.Account, bool) {
+			return disburse.Account{Account: account, Operator: mtn.Operator, Replaced: fingerprint == replaced}, code == "mtn" && !live
 		},
 		Open: func(ctx context.Context, batch string, position int, sealed []byte) (salt [32]byte, _ digest.Line, err error) {
 			content, err := w.Lines.Line(ctx, personal.LineID(batch, position), sealed)
@@ -164,6 +167,14 @@ func TestNamesOfPayees(t *testing.T) {
 	backoffice.Want(t, ama.Post(page+"/seal", nil), http.StatusSeeOther)
 	w.Shows(t, w.Batch(t, made.Batch.ID).Batch)
 	await.Until(t, "it is sealed", func() bool { return w.Batch(t, made.Batch.ID).Status == disbursement.StatusSealed })
+
+	// Nobody can be asked for the names of a draft whose account was replaced. Those of a later draft are told all the same.
+	old := w.Import(t, "salaries-7", namedFile("o", "01", "02", "03", "04", "05"), true)
+	w.Exec(t, `UPDATE disbursement_names SET fingerprint = $2, verdict = 'waiting', again_at = '2000-01-01Z' WHERE batch = $1`, old.Batch.ID, replaced)
+	told(w.Import(t, "salaries-8", namedFile("n", "04"), true).Batch, 0)
+	if n, err := w.Batches.Names(t.Context(), old.Batch.ID); err != nil || n.Count[disbursements.NameWaits] != n.Asked.Lines {
+		t.Errorf("of the replaced account: %+v, %v", n, err)
+	}
 
 	var rows string
 	if err := w.Pool.QueryRow(t.Context(), `SELECT string_agg(n::text, ' ') FROM disbursement_names n`).Scan(&rows); err != nil {

@@ -190,14 +190,8 @@ func (b *Base) watchOutages() {
 	verifier := signed.NewVerifier(b.Keys)
 	b.Run("outages of identity providers", func(ctx context.Context) error {
 		for {
-			list, err := identity.ListIssuers(ctx, b.Pool, verifier)
+			open, err := identity.CountOutages(ctx, b.Pool, verifier, b.Now())
 			if err == nil {
-				open := 0
-				for _, i := range list {
-					if !i.Forged && i.Away(b.Now()) {
-						open++
-					}
-				}
 				outages.Set(float64(open))
 			} else if ctx.Err() == nil {
 				b.Log.LogAttrs(ctx, slog.LevelWarn, "outages of identity providers are not watched; it is tried again", slog.Any("error", err))

@@ -66,7 +66,7 @@ func addIssuer() cli.Command {
 				p.Say("The people of %s sign in with a passkey and at %s. Register these addresses there:\n", i.Group(), i.Address)
 				sayAddresses(p, i, url)
 				if i.Unbound > 0 {
-					p.Say("%d people of %s are not known there yet and cannot sign in: say who they are with `quittance staff issuers bind STAFF --subject SUB`.", i.Unbound, i.Group())
+					p.Say("People of %s who are not known there yet: %d. They cannot sign in: say who they are with `quittance staff issuers bind STAFF --subject SUB`.", i.Group(), i.Unbound)
 				}
 			})
 		},
@@ -154,7 +154,7 @@ func removeIssuer() cli.Command {
 				return err
 			}
 			return m.Show(issuerJSON(i), func(p *render.Page) {
-				p.Say("%s has no identity provider any more: its people sign in with passkeys alone, and %d are bound to no subject now.", i.Group(), i.Bound)
+				p.Say("%s has no identity provider any more: its people sign in with passkeys alone. People who were bound to a subject: %d.", i.Group(), i.Bound)
 			})
 		},
 	}

@@ -43,7 +43,7 @@ func TestIssuersByCommand(t *testing.T) {
 	add(1, "staff issuers remove", "--address", "https://other.example.org")
 	run(0, "17", "issuers", "bind", "Awa", "--subject", "17")
 	run(1, "another person is bound", "issuers", "bind", "Ben", "--subject", "17")
-	add(0, "1 people of impots are not known there", "--address", at, "--algorithm", "ES256")
+	add(0, "People of impots who are not known there yet: 1.", "--address", at, "--algorithm", "ES256")
 	var shown struct {
 		Bound      int      `json:"people_bound"`
 		Unbound    int      `json:"people_unbound"`
@@ -60,7 +60,7 @@ func TestIssuersByCommand(t *testing.T) {
 	run(0, "with a passkey alone", "outage", "impots", "--hours", "4", "--reason", "ticket 4711")
 	run(0, "ticket 4711", "issuers", "list")
 	run(0, "is over", "outage", "impots", "--end")
-	run(0, "bound to no subject", "issuers", "remove", "impots")
+	run(0, "People who were bound to a subject: 1.", "issuers", "remove", "impots")
 	run(0, "no group has an identity provider", "issuers", "list")
 	for _, action := range []string{"staff.issuer_add", "staff.issuer_bind", "staff.outage", "staff.outage_end", "staff.issuer_remove"} {
 		if !strings.Contains(strings.Join(o.Audited(t), " "), action) {
