@@ -253,6 +253,27 @@ func (i *instance) ready() *instance {
 	return i
 }
 
+// parts returns how many partitions the instance has.
+func (i *instance) parts() int {
+	m := i.membership.Load()
+	if m == nil {
+		return 0
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.parts)
+}
+
+// memberships returns how many memberships the instance has had.
+func (i *instance) memberships() int {
+	i.w.t.Helper()
+	var out dto.Metric
+	if err := i.met.memberships.Write(&out); err != nil {
+		i.w.t.Fatal(err)
+	}
+	return int(out.GetCounter().GetValue())
+}
+
 func (i *instance) readyWithin(d time.Duration) bool {
 	return await.Within(d, i.Ready)
 }

@@ -208,7 +208,9 @@ func (m *membership) step(fs kgo.Fetches) error {
 		return nil
 	}
 	m.hold()
-	m.adopt()
+	if err := m.adopt(); err != nil {
+		return err
+	}
 	m.tickCheck = time.Now().Add(m.cfg.TickInterval)
 	if err := m.tick(); err != nil {
 		return err

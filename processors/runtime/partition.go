@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -211,24 +212,62 @@ func (m *membership) reload(p *partition) {
 	m.gauges()
 }
 
-// adopt makes restored partitions active. The caller blocks rebalances.
-func (m *membership) adopt() {
+// adopt makes restored partitions active, and drops those that the client has lost without a callback. The caller blocks
+// rebalances. It returns an error when the client does not learn the offsets of the group.
+func (m *membership) adopt() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	defer m.gauges()
+	owned := m.owned()
 	for _, p := range m.parts {
-		if p.phase != restored || !m.seek(p) {
-			continue
+		switch {
+		case p.phase == restoring:
+		case !m.consumes(p, owned):
+			m.log.Info("the client lost a partition without a callback", slog.Int("partition", int(p.id)))
+			m.drop(p)
+			delete(m.committed, p.id)
+		case p.phase == active:
+		case m.seek(p, owned):
+			p.phase = active
+			p.touched = time.Now()
+			m.cl.ResumeFetchPartitions(map[string][]int32{m.cfg.InputTopic: {p.id}})
+		case m.offsetless(p):
+			return fmt.Errorf("the client has not learned the group's offset of partition %d in %s", p.id, time.Since(p.since).Round(time.Second))
 		}
-		p.phase = active
-		p.touched = time.Now()
-		m.cl.ResumeFetchPartitions(map[string][]int32{m.cfg.InputTopic: {p.id}})
 	}
-	m.gauges()
+	return nil
+}
+
+// consumes reports whether the client still consumes p. GroupTransactSession skips the callback of a revocation that
+// follows another without a transaction between them. The client ignores an offset of a partition that it does not
+// consume. Without a position there is no offset to try, and p counts as consumed. The caller holds m.mu.
+func (m *membership) consumes(p *partition, owned map[int32]kgo.EpochOffset) bool {
+	if _, ok := owned[p.id]; ok {
+		return true
+	}
+	next := p.next()
+	if next < 0 {
+		return true
+	}
+	m.setOffset(p.id, next)
+	at, ok := m.owned()[p.id]
+	if ok {
+		owned[p.id] = at
+	}
+	return ok
+}
+
+// next returns the offset of the next input record of a restored partition; negative if only the group knows it.
+func (p *partition) next() int64 {
+	if at := p.store.Position().Input; at != store.NoInput {
+		return max(p.start, at+1)
+	}
+	return p.start
 }
 
 // seek makes the client continue where the state of p ends. It reports whether p may become active: the client knows
-// the offsets of the group and consumes p. The caller holds m.mu.
-func (m *membership) seek(p *partition) bool {
+// the offsets of the group. The caller holds m.mu and knows that the client consumes p.
+func (m *membership) seek(p *partition, owned map[int32]kgo.EpochOffset) bool {
 	committed, ok := m.committed[p.id]
 	if !ok {
 		return false // the client is still fetching its offsets, for instance because a transaction has them pending
@@ -238,16 +277,23 @@ func (m *membership) seek(p *partition) bool {
 		// lost p receives nothing of it.
 		return !m.refuse(p, committed)
 	}
-	at, ok := m.owned()[p.id]
-	if ok && at.Offset == p.start {
-		return true
+	if at := owned[p.id].Offset; at != p.start {
+		// The position in the changelog is correct: it was committed with the state.
+		m.log.Warn("the group offset differs from the position of the state; continuing after the position",
+			slog.Int("partition", int(p.id)), slog.Int64("at", at), slog.Int64("committed", committed), slog.Int64("start", p.start))
+		m.setOffset(p.id, p.start)
 	}
-	// The position in the changelog is correct: it was committed with the state.
-	m.log.Warn("the group offset differs from the position of the state; continuing after the position",
-		slog.Int("partition", int(p.id)), slog.Int64("committed", committed), slog.Int64("start", p.start))
-	m.setOffset(p.id, p.start)
-	_, ok = m.owned()[p.id] // the client ignores an offset of a partition that it does not consume
-	return ok
+	return true
+}
+
+// offsetPatience is how many times the time-out of a transaction the client may take to learn the offsets of the group.
+const offsetPatience = 10
+
+// offsetless reports whether the client has not learned the group's offset of p for so long that it never will: a
+// transaction that has the offset pending has ended by then. The next membership asks again. The caller holds m.mu.
+func (m *membership) offsetless(p *partition) bool {
+	_, ok := m.committed[p.id]
+	return !ok && time.Since(p.since) > offsetPatience*m.cfg.TransactionTimeout
 }
 
 // refuse reports whether the state of earlier decisions of p is missing: the group has an offset and the changelog
@@ -271,12 +317,8 @@ func (m *membership) refuse(p *partition, committed int64) bool {
 func (m *membership) rewind() {
 	owned := m.owned()
 	for _, p := range m.actives() {
-		if p.start < 0 {
-			continue // the group had no offset: it has the one of the last transaction
-		}
-		next := max(p.start, p.store.Position().Input+1)
-		if at, ok := owned[p.id]; ok && at.Offset != next {
-			m.setOffset(p.id, next)
+		if at, ok := owned[p.id]; ok && p.next() >= 0 && at.Offset != p.next() {
+			m.setOffset(p.id, p.next())
 		}
 	}
 }

@@ -581,6 +581,77 @@ func TestStuckTransactionIsGivenUp(t *testing.T) {
 	}
 }
 
+// GroupTransactSession skips the callback of a second revocation without a transaction between the two. The partition is
+// restored, or active, when the client loses it, and another instance decides it. An instance that kept it would wait for
+// it for ever and not become ready.
+func TestPartitionIsLostWithoutACallback(t *testing.T) {
+	for _, active := range []bool{false, true} {
+		t.Run(fmt.Sprintf("active %t", active), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 3)
+			var holding atomic.Bool
+			var held *membership
+			a := w.start("a", withHooks(hooks{betweenPolls: func(m *membership) {
+				if held != nil || !holding.Load() {
+					return
+				}
+				for range maxRestores {
+					m.restores <- struct{}{} // restores wait
+				}
+				for _, p := range m.actives() {
+					m.reload(p)
+				}
+				held = m
+				holding.Store(false)
+			}})).ready()
+			for p := range w.partitions {
+				w.send(p, fmt.Sprint("k", p), fmt.Sprint("c", p))
+			}
+			w.await(3)
+			w.start("b").ready() // a loses a partition, with a callback
+			w.eventually("two instances", func() bool { return a.parts() == 2 })
+			if !active {
+				holding.Store(true)
+				w.eventually("a restore that waits", func() bool { return !holding.Load() })
+			}
+			w.start("c").ready() // a loses another
+			if !active {
+				for range maxRestores {
+					<-held.restores
+				}
+			}
+			w.eventually("one partition each", func() bool { return a.Ready() && a.parts() == 1 })
+			if n := a.memberships(); n != 1 {
+				t.Errorf("the instance needed %d memberships", n)
+			}
+			w.sound()
+		})
+	}
+}
+
+// A client that never learns the offsets of the group is replaced: its partition would wait for ever.
+func TestOffsetsAreNeverLearnt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	var forgotten atomic.Bool
+	a := w.start("a", withConfig(func(c *Config) { c.TransactionTimeout = 300 * time.Millisecond }),
+		withHooks(hooks{betweenPolls: func(m *membership) {
+			if p := m.activePartition(0); p != nil && !forgotten.Swap(true) {
+				m.reload(p)
+				m.mu.Lock()
+				delete(m.committed, 0)
+				m.mu.Unlock()
+			}
+		}}))
+	w.eventually("forgotten", forgotten.Load)
+	a.ready()
+	if n := a.memberships(); n < 2 {
+		t.Errorf("%d memberships: the offsets were not forgotten", n)
+	}
+	w.send(0, "k", "c1")
+	w.await(1)
+}
+
 func TestStoresAreOfOneProcess(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

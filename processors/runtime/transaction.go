@@ -238,7 +238,7 @@ func (m *membership) tick() error {
 			continue
 		}
 		if _, ok := owned[p.id]; !ok {
-			continue // revoked without a callback; see onAssigned
+			continue // revoked without a callback; see adopt
 		}
 		due, next, err := p.store.Due(now, left)
 		if err != nil {
