@@ -107,9 +107,10 @@ type Case struct {
 	// Expected is the total that was asked for, in minor units of the session's currency. Fee
 	// is the part of it that is the fee. Both are zero where nothing was asked for.
 	Expected, Fee int64
-	// Proven is true of an orphan that was asked for: it pays the session's order.
+	// Proven is true of an orphan that was asked for, or that names the payment reference on a statement: it pays the
+	// session's order.
 	Proven bool
-	// Contradicted is true when the operator has refused the money since.
+	// Contradicted is true when the operator has refused the money since, or a bank's statements do not have it any more.
 	Contradicted bool
 	// AmountUnknown is true when the operator has approved without a readable amount. Amount is
 	// then zero.

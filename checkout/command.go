@@ -29,7 +29,7 @@ type ReplyTo struct {
 
 // Action is what a command asks for: Create, Cancel, Collect, Redirected, Outcome,
 // Enquire, Reserve, Take, Release, Reverse, IssueToken, ConsumeToken, OpenRefundRequest,
-// Resolve, NoteProposal, Confirmed, InitCheckout, PartnerPay, LookUp, Erase or Tick.
+// Resolve, NoteProposal, Confirmed, Credit, CreditWithdrawn, InitCheckout, PartnerPay, LookUp, Erase or Tick.
 type Action interface{ action() }
 
 // Create asks for a new session. Configuration is resolved by the sender.

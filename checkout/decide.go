@@ -111,6 +111,10 @@ func Decide(view View, cmd Command) (Decision, error) {
 		a = d.noteProposal(do)
 	case Confirmed:
 		a = d.confirmed(do)
+	case Credit:
+		a = d.credit(do)
+	case CreditWithdrawn:
+		a = d.creditWithdrawn(do)
 	case InitCheckout:
 		a = d.initCheckout(do)
 	case PartnerPay:

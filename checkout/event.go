@@ -41,11 +41,13 @@ const (
 	EventCollectionReopened   EventType = "collection.reopened"   // approved after a refusal, or staff have the operator asked anew
 	// EventCollectionContradicted says that the operator refused a sum whose case is open.
 	EventCollectionContradicted EventType = "collection.contradicted"
-	EventCaseOpened             EventType = "case.opened"   // where no other event opens it
-	EventCaseProposed           EventType = "case.proposed" // by staff, as are the next two
-	EventCaseApproved           EventType = "case.approved"
-	EventCaseRejected           EventType = "case.rejected"
-	EventCaseLapsed             EventType = "case.lapsed" // a proposal lapsed before anybody approved it
+	// EventCollectionReported takes that back: a statement has the sum again.
+	EventCollectionReported EventType = "collection.reported"
+	EventCaseOpened         EventType = "case.opened"   // where no other event opens it
+	EventCaseProposed       EventType = "case.proposed" // by staff, as are the next two
+	EventCaseApproved       EventType = "case.approved"
+	EventCaseRejected       EventType = "case.rejected"
+	EventCaseLapsed         EventType = "case.lapsed" // a proposal lapsed before anybody approved it
 	// EventCaseRefused is an approved proposal that was not carried out, with the code of the refusal. The case stays open.
 	EventCaseRefused          EventType = "case.refused"
 	EventCaseResolved         EventType = "case.resolved"
@@ -62,7 +64,7 @@ func EventTypes() []EventType {
 		EventCreated, EventUpdated, EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment, EventReversed, EventPartiallyReversed, EventArchived, EventErased,
 		EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected, EventCollectionEnquired,
 		EventCollectionRefused, EventCollectionReleased, EventCollectionReversed, EventCollectionMismatched, EventCollectionOrphaned,
-		EventCollectionUnreadable, EventCollectionReopened, EventCollectionContradicted,
+		EventCollectionUnreadable, EventCollectionReopened, EventCollectionContradicted, EventCollectionReported,
 		EventCaseOpened, EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseLapsed, EventCaseRefused, EventCaseResolved,
 		EventConfirmationAwaited, EventConfirmationAccepted, EventConfirmationRefused, EventConfirmationRetried, EventConfirmationRecorded,
 	}
@@ -76,7 +78,7 @@ func (t EventType) Webhook() bool {
 		return true
 	case EventCreated, EventUpdated, EventArchived, EventErased, EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected,
 		EventCollectionEnquired, EventCollectionRefused, EventCollectionReleased, EventCollectionReversed,
-		EventCollectionMismatched, EventCollectionOrphaned, EventCollectionUnreadable, EventCollectionReopened, EventCollectionContradicted,
+		EventCollectionMismatched, EventCollectionOrphaned, EventCollectionUnreadable, EventCollectionReopened, EventCollectionContradicted, EventCollectionReported,
 		EventCaseOpened, EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseLapsed, EventCaseRefused, EventCaseResolved,
 		EventConfirmationAwaited, EventConfirmationAccepted, EventConfirmationRefused, EventConfirmationRetried, EventConfirmationRecorded:
 		return false
@@ -279,7 +281,7 @@ func apply(s Session, e Event) Session {
 		s = erased(s)
 	case EventCaseResolved:
 		s.Cases = replaced(s.Cases, *e.change.closes)
-	case EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseLapsed, EventCaseRefused, EventCollectionContradicted:
+	case EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseLapsed, EventCaseRefused, EventCollectionContradicted, EventCollectionReported:
 		s.Cases = replaced(s.Cases, *e.change.notes)
 	case EventConfirmationAwaited, EventConfirmationAccepted, EventConfirmationRefused, EventConfirmationRetried, EventConfirmationRecorded:
 		if due, ok := s.Due(e.Detail[DetailTransactionID]); ok {

@@ -45,6 +45,9 @@ func TestRandomHistories(t *testing.T) {
 				if rapid.Bool().Draw(t, "due") {
 					s.Metadata = map[string]string{checkout.MetadataERPDueRef: "due"}
 				}
+				if rapid.Bool().Draw(t, "by transfer") {
+					s.Offers = append(s.Offers, checkout.Offer{ID: checkout.OfferBankTransfer, Channel: checkout.ChannelBankTransfer, Fee: 100})
+				}
 				if rapid.Bool().Draw(t, "two dues") {
 					s.Items = []checkout.Item{{ERPDueRef: "one-" + s.ID, Amount: 1000, TransactionID: s.TransactionID}, {ERPDueRef: "two-" + s.ID, Amount: 4000, TransactionID: s.TransactionID + "-1"}}
 				}
@@ -156,6 +159,7 @@ func TestRandomHistories(t *testing.T) {
 					resolveSome(t, w, id, send)
 				}
 			},
+			"credit":      func(t *rapid.T) { credits(t, w, session(t), said, send) },
 			"erp":         func(t *rapid.T) { answerSome(t, w, session(t), send) },
 			"proposals":   func(t *rapid.T) { noteSome(t, w, session(t), send) },
 			"resolve all": func(t *rapid.T) { resolveAll(t, w) },

@@ -266,7 +266,7 @@ func (d *decider) refused(s Session, do Outcome) Session {
 	if sum, ok := s.openSum(c.ID); ok {
 		// The operator said before that it has the money. A person finds out which is true, and
 		// the order is not collected again before.
-		s = d.contradict(s, sum, do)
+		s = d.contradict(s, sum, do.Source, reasonRefused)
 		if s.InFlight() {
 			s = d.timeout(s)
 		}
@@ -291,14 +291,14 @@ func (d *decider) refused(s Session, do Outcome) Session {
 	return d.finish(d.supersede(s, c.ID, CaseUndecided), EventCollectionRefused, change{outcome: &do}, map[string]string{DetailSource: string(do.Source)})
 }
 
-// contradict records with the open case of a sum that its operator has refused it since.
-func (d *decider) contradict(s Session, c Case, do Outcome) Session {
+// contradict records with the open case of a sum that its operator has refused it since, or its bank has it no more.
+func (d *decider) contradict(s Session, c Case, source Source, reason string) Session {
 	if c.Contradicted {
 		return s
 	}
 	c.Contradicted = true
 	return d.emit(s, EventCollectionContradicted, change{notes: &c}, map[string]string{
-		DetailCaseID: c.ID, DetailCaseKind: string(c.Kind), DetailReason: reasonRefused, DetailSource: string(do.Source),
+		DetailCaseID: c.ID, DetailCaseKind: string(c.Kind), DetailReason: reason, DetailSource: string(source),
 	})
 }
 
@@ -311,7 +311,7 @@ const (
 // Notice reports whether the case is about money that another event counts: its operator has
 // approved it, and contradicts that.
 func (c Case) Notice() bool {
-	return c.Kind == CaseMismatch && (c.Reason == reasonRefused || c.Reason == reasonChanged)
+	return c.Kind == CaseMismatch && (c.Reason == reasonRefused || c.Reason == reasonChanged) || c.creditGone()
 }
 
 // noticed reports whether an open notice has the reason.
@@ -468,7 +468,7 @@ func (d *decider) afterRefusal(s Session, c Collection, do Outcome) Session {
 	}
 	if do.Status == OutcomeRefused {
 		if sum, ok := s.openSum(c.ID); ok {
-			s = d.contradict(s, sum, do)
+			s = d.contradict(s, sum, do.Source, reasonRefused)
 		}
 		return s
 	}

@@ -40,7 +40,14 @@ const (
 	ChannelMobileMoney Channel = "MOBILE_MONEY"
 	ChannelCash        Channel = "CASH"
 	ChannelCard        Channel = "CARD"
+	// ChannelBankTransfer is a transfer of the citizen to the agency's bank account.
+	ChannelBankTransfer Channel = "BANK_TRANSFER"
 )
+
+// Channels has all channels.
+func Channels() []Channel {
+	return []Channel{ChannelMobileMoney, ChannelCash, ChannelCard, ChannelBankTransfer}
+}
 
 // Origin says how the money of a channel comes to the service.
 type Origin string
@@ -52,12 +59,17 @@ const (
 	OriginAsked Origin = "asked"
 	// OriginCounter is cash that a clerk takes. A clerk decides, within the clerk's limits.
 	OriginCounter Origin = "counter"
+	// OriginStatement is money that nobody asked for. The account's statement shows it.
+	OriginStatement Origin = "statement"
 )
 
 // Origin returns how the money of the channel comes.
 func (c Channel) Origin() Origin {
-	if c == ChannelCash {
+	switch c { //nolint:exhaustive // operators are asked for all others
+	case ChannelCash:
 		return OriginCounter
+	case ChannelBankTransfer:
+		return OriginStatement
 	}
 	return OriginAsked
 }
@@ -68,6 +80,8 @@ const (
 	OfferMomoB      = "momo_b"
 	OfferCard       = "card"
 	OfferCashAgency = "cash_agency"
+	// OfferBankTransfer is not of the contract's first edition: docs/design/decisions.md § 17.
+	OfferBankTransfer = "bank_transfer"
 )
 
 // Offers are all offers with their channels, without fees. Read only.
@@ -76,6 +90,7 @@ var Offers = []Offer{
 	{ID: OfferMomoB, Channel: ChannelMobileMoney},
 	{ID: OfferCard, Channel: ChannelCard},
 	{ID: OfferCashAgency, Channel: ChannelCash},
+	{ID: OfferBankTransfer, Channel: ChannelBankTransfer},
 }
 
 // OfferChannel returns the channel of an offer; ok is false for an unknown offer.
@@ -218,6 +233,7 @@ type Collection struct {
 	// Currency of Amount and Fee, the session's.
 	Currency    string
 	PayerMasked string
+	// RequestedAt is when the money was asked for; of a transfer, which nobody asked for, when the bank booked it.
 	RequestedAt time.Time
 	// NotAfter is the last moment at which the operator may be asked for money.
 	NotAfter time.Time
@@ -225,7 +241,7 @@ type Collection struct {
 	WindowEndsAt time.Time
 	// Account is the fingerprint of the merchant account that was asked. The answer of
 	// another account says nothing about this collection. Of cash that was taken, it is the
-	// counter.
+	// counter; of a transfer, the code of the statement account.
 	Account string
 	// Enquiries counts the enquiries so far; NextEnquiryAt is zero once final.
 	Enquiries     int
