@@ -10,11 +10,12 @@ const (
 	SenderERP      = "erp"
 	SenderCases    = "cases"
 	SenderOperator = "operator"
+	SenderMatch    = "match"
 )
 
 // Senders returns all senders.
 func Senders() []string {
-	return []string{SenderIngress, SenderCollect, SenderERP, SenderCases, SenderOperator}
+	return []string{SenderIngress, SenderCollect, SenderERP, SenderCases, SenderOperator, SenderMatch}
 }
 
 // sendersOf is the one table of who may send which command. A command that is not in it may be sent by
@@ -35,10 +36,12 @@ func sendersOf(do checkout.Action) []string {
 			return []string{SenderIngress}
 		case checkout.SourceRequest, checkout.SourceEnquiry:
 			return []string{SenderCollect}
-		case checkout.SourceCounter, checkout.SourceStaff: // parts of a Take and of a Resolve, never commands
+		case checkout.SourceCounter, checkout.SourceStaff, checkout.SourceStatement: // parts of a Take, a Resolve and a Credit, never commands
 		}
 	case checkout.Confirmed:
 		return []string{SenderERP}
+	case checkout.Credit, checkout.CreditWithdrawn:
+		return []string{SenderMatch}
 	case checkout.Resolve, checkout.NoteProposal:
 		return []string{SenderCases}
 	case checkout.OpenRefundRequest, checkout.Erase:

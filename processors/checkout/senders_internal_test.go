@@ -24,11 +24,13 @@ var actions = map[string][]checkout.Action{
 		checkout.Outcome{Source: checkout.SourceEnquiry},
 		checkout.Outcome{Source: checkout.SourceCounter},
 		checkout.Outcome{Source: checkout.SourceStaff},
+		checkout.Outcome{Source: checkout.SourceStatement},
 		checkout.Outcome{},
 	},
 	"Enquire": {checkout.Enquire{}}, "Reserve": {checkout.Reserve{}}, "Take": {checkout.Take{}}, "Release": {checkout.Release{}}, "Reverse": {checkout.Reverse{}},
 	"IssueToken": {checkout.IssueToken{}}, "ConsumeToken": {checkout.ConsumeToken{}}, "OpenRefundRequest": {checkout.OpenRefundRequest{}},
 	"Resolve": {checkout.Resolve{}}, "NoteProposal": {checkout.NoteProposal{}}, "Confirmed": {checkout.Confirmed{}},
+	"Credit": {checkout.Credit{}}, "CreditWithdrawn": {checkout.CreditWithdrawn{}},
 	"InitCheckout": {checkout.InitCheckout{}}, "PartnerPay": {checkout.PartnerPay{}}, "LookUp": {checkout.LookUp{}}, "Erase": {checkout.Erase{}}, "Tick": {checkout.Tick{}},
 }
 
@@ -50,6 +52,7 @@ var sends = map[string][]string{
 	"erp":      {"Confirmed"},
 	"cases":    {"Resolve", "NoteProposal"},
 	"operator": {"OpenRefundRequest", "Erase"},
+	"match":    {"Credit", "CreditWithdrawn"},
 }
 
 // Every sender and every command: each cell of the table.
@@ -74,7 +77,7 @@ func TestEachSenderSendsItsCommandsOnly(t *testing.T) {
 			for _, do := range all {
 				want := slices.Contains(sends[from], name(kind, do))
 				if from == "" { // unsigned, and accepted as such
-					want = kind != "Tick" && name(kind, do) != "Outcome counter" && name(kind, do) != "Outcome staff" && name(kind, do) != "Outcome "
+					want = kind != "Tick" && name(kind, do) != "Outcome counter" && name(kind, do) != "Outcome staff" && name(kind, do) != "Outcome statement" && name(kind, do) != "Outcome "
 				}
 				if got := g.Allows(from, do) == nil; got != want {
 					t.Errorf("%q sends %s: %t", from, name(kind, do), got)

@@ -33,6 +33,8 @@ const (
 	CommandErase        = "session.erase"
 	CommandNoteProposal = "case.note_proposal"
 	CommandConfirmed    = "confirmation.answer"
+	CommandCredit       = "statement.credit"
+	CommandCreditGone   = "statement.credit_withdrawn"
 	CommandInitCheckout = "cashin.init_checkout"
 	CommandPartnerPay   = "cashin.partner_pay"
 	CommandLookUp       = "cashin.look_up"
@@ -76,6 +78,10 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 		r.Type, r.Case = CommandNoteProposal, new(fromNoteProposal(do))
 	case checkout.Confirmed:
 		r.Type, r.Confirmed = CommandConfirmed, new(fromConfirmed(do))
+	case checkout.Credit:
+		r.Type, r.Credit = CommandCredit, new(fromCredit(do))
+	case checkout.CreditWithdrawn:
+		r.Type, r.Credit = CommandCreditGone, new(fromCreditWithdrawn(do))
 	case checkout.InitCheckout, checkout.PartnerPay, checkout.LookUp:
 		fromCashinCommand(r, do)
 	default:
@@ -149,6 +155,10 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 		c.Do = toNoteProposal(r.Case)
 	case r.Type == CommandConfirmed && r.Confirmed != nil:
 		c.Do = toConfirmed(r.Confirmed)
+	case r.Type == CommandCredit && r.Credit != nil:
+		c.Do = toCredit(r.Credit)
+	case r.Type == CommandCreditGone && r.Credit != nil:
+		c.Do = toCreditWithdrawn(r.Credit)
 	case r.Cashin != nil:
 		c.Do = toCashinCommand(r)
 	}

@@ -798,6 +798,52 @@ func toConfirmed(r *record.ConfirmationAnswer) (v checkout.Confirmed) {
 	return v
 }
 
+// fromCredit converts to a record.
+func fromCredit(v checkout.Credit) (r record.StatementCredit) {
+	r.CollectionID = v.CollectionID
+	r.AgencyID = v.AgencyID
+	r.PaymentRef = v.PaymentRef
+	r.Amount = v.Amount
+	r.Currency = v.Currency
+	r.Reference = v.Reference
+	r.Account = v.Account
+	r.BookedAt = v.BookedAt
+	r.HonourLate = v.HonourLate
+	return r
+}
+
+// toCredit converts from a record.
+func toCredit(r *record.StatementCredit) (v checkout.Credit) {
+	v.CollectionID = r.CollectionID
+	v.AgencyID = r.AgencyID
+	v.PaymentRef = r.PaymentRef
+	v.Amount = r.Amount
+	v.Currency = r.Currency
+	v.Reference = r.Reference
+	v.Account = r.Account
+	v.BookedAt = r.BookedAt
+	v.HonourLate = r.HonourLate
+	return v
+}
+
+// fromCreditWithdrawn converts to a record.
+func fromCreditWithdrawn(v checkout.CreditWithdrawn) (r record.StatementCredit) {
+	r.CollectionID = v.CollectionID
+	r.AgencyID = v.AgencyID
+	r.PaymentRef = v.PaymentRef
+	r.Cause = string(v.Cause)
+	return r
+}
+
+// toCreditWithdrawn converts from a record.
+func toCreditWithdrawn(r *record.StatementCredit) (v checkout.CreditWithdrawn) {
+	v.CollectionID = r.CollectionID
+	v.AgencyID = r.AgencyID
+	v.PaymentRef = r.PaymentRef
+	v.Cause = checkout.CreditCause(r.Cause)
+	return v
+}
+
 // FromAnswer converts to a record.
 func FromAnswer(v checkout.Answer) (r record.Reply) {
 	r.Code = string(v.Code)

@@ -30,7 +30,7 @@ func TestCommandsSurvive(t *testing.T) {
 		filled.New[checkout.Reserve](), filled.New[checkout.Take](), filled.New[checkout.Release](), filled.New[checkout.Reverse](),
 		checkout.ConsumeToken{Hash: []byte("h")},
 		filled.New[checkout.ConsumeToken](),
-		filled.New[checkout.OpenRefundRequest](), filled.New[checkout.Resolve](), filled.New[checkout.NoteProposal](), filled.New[checkout.Confirmed](), filled.New[checkout.Erase](),
+		filled.New[checkout.OpenRefundRequest](), filled.New[checkout.Resolve](), filled.New[checkout.NoteProposal](), filled.New[checkout.Confirmed](), filled.New[checkout.Credit](), filled.New[checkout.CreditWithdrawn](), filled.New[checkout.Erase](),
 		filled.New[checkout.InitCheckout](), filled.New[checkout.PartnerPay](), filled.New[checkout.LookUp](),
 	} {
 		for _, to := range []*checkout.ReplyTo{nil, {CorrelationID: "c", Partition: 3}} {

@@ -82,6 +82,8 @@ var checkoutPairs = []pair{
 	{domain: checkout.Resolve{}, record: record.CaseEntry{}, names: map[string]string{"Number": "Proposal"}, part: true},
 	{domain: checkout.NoteProposal{}, record: record.CaseEntry{}, names: map[string]string{"Number": "Proposal"}, part: true},
 	{domain: checkout.Confirmed{}, record: record.ConfirmationAnswer{}},
+	{domain: checkout.Credit{}, record: record.StatementCredit{}, part: true},
+	{domain: checkout.CreditWithdrawn{}, record: record.StatementCredit{}, part: true},
 	{domain: checkout.Answer{}, record: record.Reply{}, part: true, exported: true},
 }
 
