@@ -167,7 +167,7 @@ func (d *decider) creditAgain(s Session, paid Outcome) Session {
 			continue
 		}
 		switch {
-		case c.creditGone():
+		case c.creditGone() && c.Reason == reasonUnreported:
 			s = d.closeCase(s, c, Resolve{Resolution: ResolutionSuperseded})
 		case c.Contradicted:
 			c.Contradicted = false

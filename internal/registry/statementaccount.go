@@ -105,6 +105,9 @@ func (a StatementAccount) Payouts() bool {
 	return a.Offer != "" && !offer
 }
 
+// Transfers reports whether citizens transfer money to the account.
+func (a StatementAccount) Transfers() bool { return a.Kind == AccountBank && a.Offer == checkout.OfferBankTransfer }
+
 // Location returns the time zone of the account's days.
 func (a StatementAccount) Location() (*time.Location, error) {
 	zone, err := time.LoadLocation(a.Zone)

@@ -177,7 +177,7 @@ func (w *world) rows(c *journal.Close) map[string][]chain.Row {
 	w.changed.each("", "", func(id string, _ bool) { w.count(id, to, touch) })
 	out := map[string][]chain.Row{}
 	for row := range touched {
-		if len(settling) == 0 {
+		if !strings.Contains(row, "#") { // money that arrived on the account itself, not a line that settles to it
 			w.put(out, row, w.counted(row), nil)
 			continue
 		}

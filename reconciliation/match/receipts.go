@@ -14,6 +14,8 @@ type Receipts struct {
 	Today    statement.Day
 	Expected []Expected
 	Lines    []Line
+	// ByName says that only references find lines: transfers of citizens repeat amounts, and others arrive beside them.
+	ByName bool
 }
 
 // Run matches each receipt with a line. Payouts take no part: Settlements has them. Order and
@@ -70,7 +72,9 @@ func (in Receipts) Run() (Result, error) {
 		}
 		return n, len(own) > 0
 	})
-	b.near(StageDay, 0)
+	if !in.ByName {
+		b.near(StageDay, 0)
+	}
 	return b.finish(), nil
 }
 

@@ -114,6 +114,25 @@ type Result struct {
 	Waiting []string
 }
 
+// Both is a run over a bank account to which others settle and citizens transfer money. No line may be in both. The error is
+// ErrConflict.
+func Both(receipts Receipts, settlements Settlements) (Result, error) {
+	a, err := receipts.Run()
+	if err != nil {
+		return Result{}, err
+	}
+	b, err := settlements.Run()
+	if err != nil {
+		return Result{}, err
+	}
+	out := Result{
+		Matches: slices.Concat(a.Matches, b.Matches), Proposals: slices.Concat(a.Proposals, b.Proposals), Breaks: slices.Concat(a.Breaks, b.Breaks),
+		Waiting: slices.Concat(a.Waiting, b.Waiting),
+	}
+	out.sort()
+	return out, nil
+}
+
 func (r *Result) sort() {
 	slices.SortFunc(r.Matches, func(a, b Match) int { return cmp.Compare(a.ID, b.ID) })
 	slices.SortFunc(r.Proposals, func(a, b Proposal) int { return cmp.Compare(a.ID, b.ID) })

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"strconv"
 	"time"
 
@@ -104,7 +105,7 @@ func (r *run) endedBy(c match.Changes) []*record.Finding {
 func (r *run) finding(m match.Match, of journal.FindingType) *record.Finding {
 	return &record.Finding{
 		RunID: r.id, TenantID: r.account.AgencyID, Livemode: r.account.Live, Account: r.account.Code, FindingID: m.ID, Type: of, State: journal.FindingOpen,
-		Hop: r.hop(), Stage: string(m.Stage), Key: m.Key, Day: lastDay(m.Sources, m.Lines), Currency: cmp.Or(m.Currency, r.account.Currency), Amount: m.Amount,
+		Hop: r.hop(m.Sources), Stage: string(m.Stage), Key: m.Key, Day: lastDay(m.Sources, m.Lines), Currency: cmp.Or(m.Currency, r.account.Currency), Amount: m.Amount,
 		Sources: m.Sources, Lines: m.Lines, NotTaken: m.NotTaken, Rule: int32(m.Rule), At: r.at, //nolint:gosec // a version
 	}
 }
@@ -118,12 +119,16 @@ func (r *run) ended(f journal.Finding, state journal.FindingState) *record.Findi
 	}
 }
 
-func (r *run) hop() string {
-	if r.account.Kind == registry.AccountBank {
+// hop returns what a finding compares: a bank's lines settle those of other accounts, or prove transfers of citizens.
+func (r *run) hop(sources []string) string {
+	if r.account.Kind == registry.AccountBank && (len(sources) == 0 || isLine(sources[0])) {
 		return journal.HopSettlement
 	}
 	return journal.HopReceipt
 }
+
+// isLine reports whether a row is a line of a statement, and not expected money.
+func isLine(row string) bool { return strings.Contains(row, "#") }
 
 // lastDay returns the latest day of rows, which their ids begin with.
 func lastDay(lists ...[]string) string {
@@ -291,18 +296,20 @@ func (r *run) sum(ctx context.Context, sums map[string]*record.DayTotal) error {
 	}); err != nil {
 		return err
 	}
-	if r.account.Kind == registry.AccountBank {
-		if len(r.settling) == 0 {
-			return nil
-		}
-		query, args = lines(r.settling, "net_amount")
-	} else {
-		if len(r.whose) == 0 {
-			return nil
-		}
-		query, args = r.sumExpected(days)
+	sources := func(t *record.DayTotal, count, amount, _ int64) {
+		t.Sources, t.SourcesAmount = t.Sources+count, t.SourcesAmount+amount
 	}
-	return each(query, args, func(t *record.DayTotal, count, amount, _ int64) { t.Sources, t.SourcesAmount = count, amount })
+	if len(r.settling) > 0 {
+		query, args = lines(r.settling, "net_amount")
+		if err := each(query, args, sources); err != nil {
+			return err
+		}
+	}
+	if len(r.whose) == 0 {
+		return nil
+	}
+	query, args = r.sumExpected(days)
+	return each(query, args, sources)
 }
 
 // sumExpected returns the query of the sums of expected money. A withdrawn entry is two rows

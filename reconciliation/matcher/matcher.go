@@ -90,6 +90,8 @@ type Config struct {
 	Verify *secret.Keys
 	// Words signs what statements say of payouts to the processor of batches. Sheet needs none.
 	Words commands.Signer
+	// Credits is for accounts to which citizens transfer money. Sheet needs none.
+	Credits Credits
 	// Every is the time between two looks for accounts to run; 5 s when zero.
 	Every time.Duration
 	// Kept is told after each run how many bytes the matcher keeps for later runs.

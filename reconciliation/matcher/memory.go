@@ -217,11 +217,10 @@ func (r *run) learnRefs(ctx context.Context) error {
 	if err := r.learnLines(ctx, "ref_hashes", "1", r.account); err != nil {
 		return err
 	}
-	if r.account.Kind == registry.AccountBank {
-		if err := r.learnLines(ctx, "[cityHash64(batch)]", "batch != ''", r.settling...); err != nil {
-			return err
-		}
-	} else if err := r.learnMoney(ctx); err != nil {
+	if err := r.learnLines(ctx, "[cityHash64(batch)]", "batch != ''", r.settling...); err != nil {
+		return err
+	}
+	if err := r.learnMoney(ctx); err != nil {
 		return err
 	}
 	r.memory.refs.at = maps.Clone(r.before)

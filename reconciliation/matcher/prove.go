@@ -10,7 +10,6 @@ import (
 	"quittance/checkout"
 	"quittance/internal/journal"
 	"quittance/internal/operation"
-	"quittance/internal/registry"
 	"quittance/reconciliation/chain"
 	"quittance/schemas"
 	"quittance/statement"
@@ -41,11 +40,13 @@ func (p *period) chain(ctx context.Context) (*chain.Tree, error) {
 		}
 	}
 	entries := map[string]hops{}
-	if p.account.Kind != registry.AccountBank {
-		for id := range touched {
+	for id := range touched {
+		if !isLine(id) { // the money arrived on the account itself
 			entries[id] = hops{operator: proofs[id]}
+			delete(touched, id)
 		}
-	} else if err := p.behind(ctx, touched, proofs, entries); err != nil {
+	}
+	if err := p.behind(ctx, touched, proofs, entries); err != nil {
 		return nil, err
 	}
 	rows, err := p.chainRows(ctx, entries)

@@ -111,11 +111,11 @@ func (r *run) unreadRefs() (query string, args []any) {
 	own := []registry.StatementAccount{r.account}
 	of, args := r.ofLines(own)
 	parts := []string{"SELECT arrayJoin(ref_hashes) FROM statement_lines WHERE " + of + " AND " + r.unreadLines(own)}
-	switch {
-	case r.account.Kind == registry.AccountBank && len(r.settling) > 0:
+	if len(r.settling) > 0 {
 		of, more := r.ofLines(r.settling)
 		parts, args = append(parts, "SELECT DISTINCT cityHash64(batch) FROM statement_lines WHERE "+of+" AND "+r.unreadLines(r.settling)+" AND batch != ''"), append(args, more...)
-	case r.account.Kind != registry.AccountBank && len(r.whose) > 0:
+	}
+	if len(r.whose) > 0 {
 		of, more := r.ofExpected()
 		parts, args = append(parts, "SELECT arrayJoin(ref_hashes) FROM expected_money WHERE "+of+" AND "+r.unreadMoney()), append(args, more...)
 	}
@@ -127,19 +127,18 @@ func (r *run) unreadRefs() (query string, args []any) {
 // that nothing matches.
 func (r *run) found(ctx context.Context, query string, args []any, hint string, days map[statement.Day]bool) error {
 	has := hint + " AND arrayExists(hash -> hash IN (" + query + "), ref_hashes)"
-	if r.account.Kind == registry.AccountBank {
-		ids, err := r.olderLines(ctx, r.settling, days, hint+" AND batch != '' AND cityHash64(batch) IN ("+query+")", args)
-		if err != nil {
-			return err
-		}
-		if err := r.readLinesByID(ctx, r.settling, r.world.settles, ids); err != nil {
-			return err
-		}
-	} else if err := r.foundExpected(ctx, days, has, args); err != nil {
+	ids, err := r.olderLines(ctx, r.settling, days, hint+" AND batch != '' AND cityHash64(batch) IN ("+query+")", args)
+	if err != nil {
+		return err
+	}
+	if err := r.readLinesByID(ctx, r.settling, r.world.settles, ids); err != nil {
+		return err
+	}
+	if err := r.foundExpected(ctx, days, has, args); err != nil {
 		return err
 	}
 	own := []registry.StatementAccount{r.account}
-	ids, err := r.olderLines(ctx, own, days, has, args)
+	ids, err = r.olderLines(ctx, own, days, has, args)
 	if err != nil {
 		return err
 	}

@@ -97,6 +97,14 @@ func (m *Matcher) Account(ctx context.Context, key registry.StatementAccountKey)
 	if err := r.last(ctx); err != nil {
 		return Summary{}, err
 	}
+	switch told, err := r.credits(ctx); {
+	case err != nil:
+		return Summary{}, err
+	case told: // the run has what the processor has made of it
+		if err := r.watermarks(ctx); err != nil {
+			return Summary{}, err
+		}
+	}
 	if err := r.readCloses(ctx); err != nil {
 		return Summary{}, err
 	}
@@ -390,13 +398,10 @@ func (r *run) leftBehind(id string) bool {
 
 // load reads the days from the horizon on, and what no earlier run has read.
 func (r *run) load(ctx context.Context) error {
-	var err error
-	if r.account.Kind == registry.AccountBank {
-		err = r.readLines(ctx, r.settling, r.world.settles)
-	} else {
-		err = r.readExpected(ctx)
+	if err := r.readLines(ctx, r.settling, r.world.settles); err != nil {
+		return err
 	}
-	if err != nil {
+	if err := r.readExpected(ctx); err != nil {
 		return err
 	}
 	return r.readLines(ctx, []registry.StatementAccount{r.account}, r.world.lines)
@@ -412,11 +417,10 @@ func (r *run) loadRows(ctx context.Context, ids []string) error {
 			entries = append(entries, id)
 		}
 	}
-	if r.account.Kind == registry.AccountBank {
-		if err := r.readLinesByID(ctx, r.settling, r.world.settles, lines); err != nil {
-			return err
-		}
-	} else if err := r.readExpectedByID(ctx, entries); err != nil {
+	if err := r.readLinesByID(ctx, r.settling, r.world.settles, lines); err != nil {
+		return err
+	}
+	if err := r.readExpectedByID(ctx, entries); err != nil {
 		return err
 	}
 	return r.readLinesByID(ctx, []registry.StatementAccount{r.account}, r.world.lines, lines)
@@ -503,6 +507,8 @@ func unique(ids []string) []string {
 func (r *run) match() (match.Result, error) {
 	settled, closeLine := r.world.settled(), func(l *match.Line) { l.Closed = true }
 	lines := marked(r.world.lines, settled, closeLine)
+	expected := marked(r.world.expected, settled, func(e *match.Expected) { e.Closed = true })
+	receipts := match.Receipts{Account: r.account.Code, Rules: r.rules, Today: r.today, Expected: expected, Lines: lines}
 	if r.account.Kind == registry.AccountBank {
 		cutoffs := map[string]match.Rules{}
 		for _, a := range r.settling {
@@ -512,10 +518,29 @@ func (r *run) match() (match.Result, error) {
 			}
 			cutoffs[a.Code] = match.Rules{Zone: zone, Cutoff: a.Cutoff, Grace: statement.Day(a.GraceDays)} //nolint:gosec // at most 31
 		}
-		return match.Settlements{Account: r.account.Code, Rules: r.rules, Today: r.today, Lines: marked(r.world.settles, settled, closeLine), Cutoffs: cutoffs, Bank: lines}.Run()
+		settlements := match.Settlements{Account: r.account.Code, Rules: r.rules, Today: r.today, Lines: marked(r.world.settles, settled, closeLine), Cutoffs: cutoffs, Bank: lines}
+		if !r.account.Transfers() {
+			return settlements.Run()
+		}
+		settlements.Bank, receipts.Lines = direct(lines)
+		receipts.ByName = true
+		return match.Both(receipts, settlements)
 	}
-	expected := marked(r.world.expected, settled, func(e *match.Expected) { e.Closed = true })
-	return match.Receipts{Account: r.account.Code, Rules: r.rules, Today: r.today, Expected: expected, Lines: lines}.Run()
+	return receipts.Run()
+}
+
+// direct divides the lines of a bank account to which citizens transfer money: others, and those that name a payment, with
+// what arrived. A payout of an operator names its batch.
+func direct(lines []match.Line) (others, named []match.Line) {
+	for _, l := range lines {
+		if l.PaymentRef == "" || l.Batch != "" {
+			others = append(others, l)
+			continue
+		}
+		l.Amount, l.Fee = l.Net(), 0
+		named = append(named, l)
+	}
+	return others, named
 }
 
 // stored returns the findings in force as a result, without the matches that never change.

@@ -234,20 +234,17 @@ func (p *period) readFresh(ctx context.Context) error {
 	if err := p.readLinesOf(ctx, own, p.countsColumn(), "", &p.lines, p.lines.fresh); err != nil {
 		return err
 	}
-	if p.account.Kind == registry.AccountBank {
-		if err := p.readLinesOf(ctx, p.settling, "net_amount", "", &p.sources, p.sources.fresh); err != nil {
-			return err
-		}
-	} else {
-		p.memory = newMemory(0) // of this sheet alone: its watermarks are no run's
-		if err := p.learnPairs(ctx, "1"); err != nil {
-			return err
-		}
-		// What the last run did not expect is of a later period.
-		p.whose = slices.DeleteFunc(p.arriving(), func(of pair) bool { return !p.lastMoney.had(p.nameOf(of)) })
-		if err := p.readExpectedOf(ctx, "", p.sources.fresh); err != nil {
-			return err
-		}
+	if err := p.readLinesOf(ctx, p.settling, "net_amount", "", &p.sources, p.sources.fresh); err != nil {
+		return err
+	}
+	p.memory = newMemory(0) // of this sheet alone: its watermarks are no run's
+	if err := p.learnPairs(ctx, "1"); err != nil {
+		return err
+	}
+	// What the last run did not expect is of a later period.
+	p.whose = slices.DeleteFunc(p.arriving(), func(of pair) bool { return !p.lastMoney.had(p.nameOf(of)) })
+	if err := p.readExpectedOf(ctx, "", p.sources.fresh); err != nil {
+		return err
 	}
 	p.sheet.From = p.sheet.To
 	for _, s := range []*side{&p.sources, &p.lines} {
@@ -566,10 +563,11 @@ func (p *period) readOlder(ctx context.Context, sources, lines []string) error {
 	if err := ofLines(lines, []registry.StatementAccount{p.account}, p.countsColumn(), &p.lines); err != nil {
 		return err
 	}
-	if p.account.Kind == registry.AccountBank {
-		return ofLines(sources, p.settling, "net_amount", &p.sources)
+	entries, settled := parted(sources, func(id string) bool { return !isLine(id) })
+	if err := ofLines(settled, p.settling, "net_amount", &p.sources); err != nil {
+		return err
 	}
-	for _, some := range chunks(sources) {
+	for _, some := range chunks(entries) {
 		days, entries := dates(some)
 		if err := p.readExpectedOf(ctx, in("local_date", "toDate", days)+" AND "+in("entry_id", "toUUID", entries), p.sources.older); err != nil {
 			return err

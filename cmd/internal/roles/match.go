@@ -31,11 +31,11 @@ import (
 
 func matchRole() Role {
 	return Role{
-		Kind: KindSink, Name: "match", Short: "matches payments with lines of statements",
+		Kind: KindSink, Name: "match", Short: "matches payments with lines of statements, and tells of citizens' transfers",
 		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedClickHouse}, Keys: slices.Concat(seals(registry.LabelReports), uses(secret.PurposeSign, []string{journal.LabelCloses}), verifies(secret.LabelDecisions, secret.LabelOfficeDecisions), outcomeKeys(), macs(secret.LabelCaseEvents)),
 		Access: Access{
-			Reads:  append(journal.Topics(), sinkcases.PoisonTopics()...),
-			Writes: []string{schemas.TopicReconciliation, schemas.Disbursement.Commands}, Describes: []string{sinkjournal.Group}, Transacts: matcher.TransactionalIDs,
+			Reads:  append(append(journal.Topics(), schemas.TopicReplies), sinkcases.PoisonTopics()...),
+			Writes: []string{schemas.TopicReconciliation, schemas.TopicCommands, schemas.Disbursement.Commands}, Describes: []string{sinkjournal.Group}, Transacts: matcher.TransactionalIDs,
 		},
 		Databases: Databases{
 			Rows: rows(registryRead, sessionsRead, may("select", "cases", "decisions", "statement_exits", "statement_imports", "statement_withdrawals"),
@@ -76,6 +76,13 @@ func (b *Base) match() error {
 	if err != nil {
 		return err
 	}
+	credits := matcher.Credits{HonoursLate: b.configuration().HonoursLate}
+	if credits.Sessions, err = b.sessionReader(); err != nil {
+		return err
+	}
+	if credits.Processor, err = b.commands(matchRole()); err != nil {
+		return err
+	}
 	if err := add(b, "verification", verify.New, verify.Config{
 		Kafka: b.KafkaConfig(), Decoder: journal.Decoder{Codec: b.Codec, Prefix: b.KafkaConfig().Prefix, Outcomes: outcomes, Cases: believed}, Store: journal.NewStore(conn), Everything: b.Options.Clock != nil,
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
@@ -90,7 +97,7 @@ func (b *Base) match() error {
 	}
 	return add(b, "match", matcher.New, matcher.Config{
 		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, ClickHouse: conn, Pool: b.Pool,
-		Registry: b.Registry, JournalGroup: sinkjournal.Group, Keys: b.Keys, Verify: b.Keys, Words: words, Now: b.Now, Log: b.Log, Metrics: b.Metrics, Kept: keepMatch,
+		Registry: b.Registry, JournalGroup: sinkjournal.Group, Keys: b.Keys, Verify: b.Keys, Words: words, Credits: credits, Now: b.Now, Log: b.Log, Metrics: b.Metrics, Kept: keepMatch,
 	})
 }
 
