@@ -13,7 +13,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/checkout"
-	"quittance/internal/commands"
 	"quittance/internal/journal"
 	"quittance/internal/kafka"
 	"quittance/internal/sessions"
@@ -25,10 +24,14 @@ import (
 
 // Credits is what a run over an account to which citizens transfer money needs.
 type Credits struct {
-	// Sessions finds the session of a payment reference.
-	Sessions *sessions.Reader
+	// Sessions finds the session of a payment reference. The error is sessions.ErrNotFound if there is none, or more than one.
+	Sessions interface {
+		ByPaymentRef(ctx context.Context, ref string) (checkout.Session, error)
+	}
 	// Processor decides what a credit does. It signs as this role.
-	Processor *commands.Checkout
+	Processor interface {
+		Ask(ctx context.Context, cmd checkout.Command) (checkout.Answer, error)
+	}
 	// HonoursLate reports whether an agency's policy honours late payments.
 	HonoursLate func(tenantID string) bool
 }
