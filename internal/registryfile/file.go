@@ -225,8 +225,8 @@ func (o object) contact() *db.SetAgencyContactParams {
 
 func (o object) fee(agencyID string) db.UpsertFeeParams {
 	f := db.UpsertFeeParams{AgencyID: agencyID, Channel: o.text("channel", true), Currency: money.Default}
-	if f.Channel != "" && !slices.Contains([]checkout.Channel{checkout.ChannelMobileMoney, checkout.ChannelCash, checkout.ChannelCard}, checkout.Channel(f.Channel)) {
-		o.fault("channel", "enum", "must be MOBILE_MONEY, CASH or CARD")
+	if f.Channel != "" && !slices.Contains(checkout.Channels(), checkout.Channel(f.Channel)) {
+		o.fault("channel", "enum", "must be MOBILE_MONEY, CASH, CARD or BANK_TRANSFER")
 	}
 	if c := o.text("currency", false); c != "" {
 		f.Currency = c

@@ -24,9 +24,10 @@ const (
 
 // Defines values for CompletedEventChannel.
 const (
-	CompletedEventChannelCARD        CompletedEventChannel = "CARD"
-	CompletedEventChannelCASH        CompletedEventChannel = "CASH"
-	CompletedEventChannelMOBILEMONEY CompletedEventChannel = "MOBILE_MONEY"
+	CompletedEventChannelBANKTRANSFER CompletedEventChannel = "BANK_TRANSFER"
+	CompletedEventChannelCARD         CompletedEventChannel = "CARD"
+	CompletedEventChannelCASH         CompletedEventChannel = "CASH"
+	CompletedEventChannelMOBILEMONEY  CompletedEventChannel = "MOBILE_MONEY"
 )
 
 // Defines values for CompletedEventEvent.
@@ -36,10 +37,11 @@ const (
 
 // Defines values for CompletedEventOfferID.
 const (
-	CompletedEventOfferIDCard       CompletedEventOfferID = "card"
-	CompletedEventOfferIDCashAgency CompletedEventOfferID = "cash_agency"
-	CompletedEventOfferIDMomo       CompletedEventOfferID = "momo"
-	CompletedEventOfferIDMomoB      CompletedEventOfferID = "momo_b"
+	CompletedEventOfferIDBankTransfer CompletedEventOfferID = "bank_transfer"
+	CompletedEventOfferIDCard         CompletedEventOfferID = "card"
+	CompletedEventOfferIDCashAgency   CompletedEventOfferID = "cash_agency"
+	CompletedEventOfferIDMomo         CompletedEventOfferID = "momo"
+	CompletedEventOfferIDMomoB        CompletedEventOfferID = "momo_b"
 )
 
 // Defines values for Currency.
@@ -211,9 +213,10 @@ const (
 
 // Defines values for LatePaymentEventChannel.
 const (
-	LatePaymentEventChannelCARD        LatePaymentEventChannel = "CARD"
-	LatePaymentEventChannelCASH        LatePaymentEventChannel = "CASH"
-	LatePaymentEventChannelMOBILEMONEY LatePaymentEventChannel = "MOBILE_MONEY"
+	LatePaymentEventChannelBANKTRANSFER LatePaymentEventChannel = "BANK_TRANSFER"
+	LatePaymentEventChannelCARD         LatePaymentEventChannel = "CARD"
+	LatePaymentEventChannelCASH         LatePaymentEventChannel = "CASH"
+	LatePaymentEventChannelMOBILEMONEY  LatePaymentEventChannel = "MOBILE_MONEY"
 )
 
 // Defines values for LatePaymentEventEvent.
@@ -223,10 +226,11 @@ const (
 
 // Defines values for LatePaymentEventOfferID.
 const (
-	LatePaymentEventOfferIDCard       LatePaymentEventOfferID = "card"
-	LatePaymentEventOfferIDCashAgency LatePaymentEventOfferID = "cash_agency"
-	LatePaymentEventOfferIDMomo       LatePaymentEventOfferID = "momo"
-	LatePaymentEventOfferIDMomoB      LatePaymentEventOfferID = "momo_b"
+	LatePaymentEventOfferIDBankTransfer LatePaymentEventOfferID = "bank_transfer"
+	LatePaymentEventOfferIDCard         LatePaymentEventOfferID = "card"
+	LatePaymentEventOfferIDCashAgency   LatePaymentEventOfferID = "cash_agency"
+	LatePaymentEventOfferIDMomo         LatePaymentEventOfferID = "momo"
+	LatePaymentEventOfferIDMomoB        LatePaymentEventOfferID = "momo_b"
 )
 
 // Defines values for PartiallyReversedEventAPIVersion.
@@ -247,17 +251,19 @@ const (
 
 // Defines values for PaymentChannel.
 const (
-	PaymentChannelCARD        PaymentChannel = "CARD"
-	PaymentChannelCASH        PaymentChannel = "CASH"
-	PaymentChannelMOBILEMONEY PaymentChannel = "MOBILE_MONEY"
+	PaymentChannelBANKTRANSFER PaymentChannel = "BANK_TRANSFER"
+	PaymentChannelCARD         PaymentChannel = "CARD"
+	PaymentChannelCASH         PaymentChannel = "CASH"
+	PaymentChannelMOBILEMONEY  PaymentChannel = "MOBILE_MONEY"
 )
 
 // Defines values for PaymentOfferID.
 const (
-	PaymentOfferIDCard       PaymentOfferID = "card"
-	PaymentOfferIDCashAgency PaymentOfferID = "cash_agency"
-	PaymentOfferIDMomo       PaymentOfferID = "momo"
-	PaymentOfferIDMomoB      PaymentOfferID = "momo_b"
+	PaymentOfferIDBankTransfer PaymentOfferID = "bank_transfer"
+	PaymentOfferIDCard         PaymentOfferID = "card"
+	PaymentOfferIDCashAgency   PaymentOfferID = "cash_agency"
+	PaymentOfferIDMomo         PaymentOfferID = "momo"
+	PaymentOfferIDMomoB        PaymentOfferID = "momo_b"
 )
 
 // Defines values for ProblemCode.
@@ -424,7 +430,7 @@ type Completion struct {
 	// Amount The due amount in minor units, without fees.
 	Amount int64 `json:"amount"`
 
-	// Channel `MOBILE_MONEY`, `CASH` or `CARD`, once the citizen has chosen.
+	// Channel `MOBILE_MONEY`, `CASH`, `CARD` or `BANK_TRANSFER`, once the citizen has chosen.
 	Channel string `json:"channel"`
 
 	// CompletedAt When the session was completed: ISO 8601, UTC.
@@ -449,7 +455,7 @@ type Completion struct {
 	// NoticeID UUID of the payment notice.
 	NoticeID string `json:"notice_id"`
 
-	// OfferID `momo`, `momo_b`, `card` or `cash_agency`, once the citizen has chosen.
+	// OfferID `momo`, `momo_b`, `card`, `cash_agency` or `bank_transfer`, once the citizen has chosen.
 	OfferID string `json:"offer_id"`
 
 	// OperatorRef The operator's reference of the payment of a completed session.
@@ -1197,7 +1203,7 @@ type Session struct {
 	// Amount The due amount in minor units, without fees.
 	Amount int64 `json:"amount"`
 
-	// Channel `MOBILE_MONEY`, `CASH` or `CARD`, once the citizen has chosen.
+	// Channel `MOBILE_MONEY`, `CASH`, `CARD` or `BANK_TRANSFER`, once the citizen has chosen.
 	Channel string `json:"channel"`
 
 	// CheckoutURL The address where the citizen pays.
@@ -1239,7 +1245,7 @@ type Session struct {
 	// NoticeID UUID of the payment notice.
 	NoticeID string `json:"notice_id"`
 
-	// OfferID `momo`, `momo_b`, `card` or `cash_agency`, once the citizen has chosen.
+	// OfferID `momo`, `momo_b`, `card`, `cash_agency` or `bank_transfer`, once the citizen has chosen.
 	OfferID string `json:"offer_id"`
 
 	// OperatorRef The operator's reference of the payment of a completed session.
