@@ -79,7 +79,7 @@ func TestFewWriteCommands(t *testing.T) {
 	}
 	slices.Sort(writers)
 	senders := slices.Sorted(slices.Values(checkout.Senders()))
-	if want := []string{"cases", "collect", "erp", "ingress", "operator"}; !slices.Equal(writers, want) || !slices.Equal(senders, want) {
+	if want := []string{"cases", "collect", "erp", "ingress", "match", "operator"}; !slices.Equal(writers, want) || !slices.Equal(senders, want) {
 		t.Errorf("%q write commands, the processor knows %q, want %q", writers, senders, want)
 	}
 	writers = nil
