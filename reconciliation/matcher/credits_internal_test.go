@@ -260,4 +260,13 @@ func TestCloseOfAnAccountWithTransfers(t *testing.T) {
 	if got := sheet.Sources; got.New != (Count{1, 5100}) || got.Matched != (Count{1, 5100}) || sheet.Lines.Matched != got.Matched || got.End != (Count{}) {
 		t.Errorf("%+v %+v", sheet.Sources, sheet.Lines)
 	}
+	y.approve(sheet)
+	y.run(m)
+	if err := m.closeApproved(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	y.full(bank) // waits for the journal
+	if closes := y.proved(bank); len(closes) != 1 || closes[0].ChainRows != 1 {
+		t.Errorf("%+v", closes)
+	}
 }
