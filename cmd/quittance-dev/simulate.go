@@ -19,6 +19,7 @@ import (
 	"quittance/internal/connector/airtel"
 	"quittance/internal/connector/card"
 	"quittance/internal/connector/mtn"
+	"quittance/internal/connector/pi"
 	"quittance/internal/registry"
 )
 
@@ -178,6 +179,8 @@ func merchantName(a connector.Account) string {
 	case mtn.PayoutAccount:
 		return a.APIUser
 	case airtel.PayoutAccount:
+		return a.ClientID
+	case pi.Account:
 		return a.ClientID
 	case card.Account:
 		return a.Merchant
