@@ -109,8 +109,8 @@ const (
 	maxAmount     = 1 << 53 // minor units
 	maxStep       = 10_000  // minor units; the largest note of the franc
 	maxName       = registry.MaxName
-	maxEmail      = 254 // RFC 5321, section 4.5.3.1.3
-	maxCode       = 50  // service_code and revenue_line_code (contract, "Limits")
+	maxEmail      = 254  // RFC 5321, section 4.5.3.1.3
+	maxCode       = 50   // service_code and revenue_line_code (contract, "Limits")
 	maxCredential = 8192 // two certificates of RSA keys, or a key of 4096 bits, in base64 of PEM
 
 	// What fits the place of the text on a receipt.

@@ -39,8 +39,8 @@ func accountType(name string, purpose connector.Purpose) connector.AccountType {
 		},
 		Simulated: func(agencyID, agencySlug string) map[string]string {
 			return map[string]string{
-				"client_id": agencyID, "client_secret": "simulator", "api_key": "simulator-key", "alias": "simulated-" + agencySlug,
-				"certificate": "none-on-this-machine", "private_key": "no-key-on-this-machine",
+				"client_id": agencyID, "client_secret": "simulator", "api_key": "simulator", "alias": "simulated-" + agencySlug,
+				"certificate": "none", "private_key": "simulator", // over http nobody shows them
 			}
 		},
 	}
