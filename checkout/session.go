@@ -40,7 +40,17 @@ const (
 	ChannelMobileMoney Channel = "MOBILE_MONEY"
 	ChannelCash        Channel = "CASH"
 	ChannelCard        Channel = "CARD"
+	// ChannelSwitch is a request to pay over the regional switch.
+	ChannelSwitch Channel = "SWITCH"
 )
+
+// ByPhone reports whether payers of the channel are reached by their number: a request is on their phone.
+func (c Channel) ByPhone() bool { return c == ChannelMobileMoney || c == ChannelSwitch }
+
+// OfContract reports whether the contract's first edition names the channel: every ERP knows it.
+func (c Channel) OfContract() bool {
+	return c == ChannelMobileMoney || c == ChannelCash || c == ChannelCard
+}
 
 // Origin says how the money of a channel comes to the service.
 type Origin string
@@ -68,6 +78,7 @@ const (
 	OfferMomoB      = "momo_b"
 	OfferCard       = "card"
 	OfferCashAgency = "cash_agency"
+	OfferSwitch     = "switch"
 )
 
 // Offers are all offers with their channels, without fees. Read only.
@@ -76,6 +87,7 @@ var Offers = []Offer{
 	{ID: OfferMomoB, Channel: ChannelMobileMoney},
 	{ID: OfferCard, Channel: ChannelCard},
 	{ID: OfferCashAgency, Channel: ChannelCash},
+	{ID: OfferSwitch, Channel: ChannelSwitch},
 }
 
 // OfferChannel returns the channel of an offer; ok is false for an unknown offer.

@@ -219,7 +219,7 @@ var french = words{
 	Close: "Fermer", OpenReceipt: "Ouvrir le reçu", NewWindow: "nouvelle fenêtre", Frame: "Paiement par Quittance",
 
 	Offers: map[string]string{
-		"momo": "MTN Mobile Money", "momo_b": "Airtel Money", "card": "Carte bancaire", "cash_agency": "Espèces au guichet",
+		"momo": "MTN Mobile Money", "momo_b": "Airtel Money", "card": "Carte bancaire", "cash_agency": "Espèces au guichet", "switch": "Autre compte ou portefeuille",
 	},
 	Kinds: map[Kind]string{
 		KindMobileMoney: "Avec votre téléphone",
@@ -386,7 +386,7 @@ var english = words{
 	Close: "Close", OpenReceipt: "Open the receipt", NewWindow: "new window", Frame: "Payment by Quittance",
 
 	Offers: map[string]string{
-		"momo": "MTN Mobile Money", "momo_b": "Airtel Money", "card": "Bank card", "cash_agency": "Cash at a counter",
+		"momo": "MTN Mobile Money", "momo_b": "Airtel Money", "card": "Bank card", "cash_agency": "Cash at a counter", "switch": "Another account or wallet",
 	},
 	Kinds: map[Kind]string{
 		KindMobileMoney: "With your phone",

@@ -19,6 +19,8 @@ func Operators() connector.Table {
 			checkout.OfferMomo:  mtn.Operator,
 			checkout.OfferMomoB: airtel.Operator,
 			checkout.OfferCard:  card.Operator,
+
+			checkout.OfferSwitch: pi.Operator,
 		},
 	}
 }

@@ -22,6 +22,10 @@ const Notice = "profile pi; not certified by GIMAC"
 var Registration = connector.Registration{
 	Operator: Operator,
 	Notice:   Notice,
+	Collector: &connector.Collector{
+		Account: accountType("switch", connector.PurposeCollect),
+		New:     func(cfg connector.Config) (connector.Connector, error) { return New(cfg) },
+	},
 	Disburser: &connector.Disburser{
 		Account: accountType("switch_payout", connector.PurposePayout),
 		New:     func(cfg connector.Config) (connector.PayoutConnector, error) { return NewPayouts(cfg) },

@@ -256,6 +256,18 @@ func toTxID(id string) (string, error) {
 	return hex.EncodeToString(u[:]), nil
 }
 
+// fromTxID is the inverse of toTxID. It accepts letters of either case.
+func fromTxID(id string) (string, error) {
+	var u uuid.UUID
+	if len(id) != 2*len(u) {
+		return "", errID
+	}
+	if _, err := hex.Decode(u[:], []byte(id)); err != nil {
+		return "", errID
+	}
+	return u.String(), nil
+}
+
 // text is a JSON string or number. Any other value is empty.
 type text string
 

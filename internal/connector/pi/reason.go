@@ -1,8 +1,10 @@
 package pi
 
 import (
+	"cmp"
 	"strings"
 
+	"quittance/checkout"
 	"quittance/internal/connector"
 )
 
@@ -12,6 +14,38 @@ var known = map[string]bool{"AM05": true, "DU01": true, "DU02": true, "DU03": tr
 
 // aborted says that the settlement timed out: the money may still move, whatever the status.
 const aborted = "AB03"
+
+// undecided lists reasons after which the payer of a request may have paid, whatever the status: the
+// settlement timed out, or the request was accepted or paid already.
+var undecided = map[string]bool{aborted: true, "ALAC": true, "APAR": true}
+
+// failures maps reasons of ISO 20022 not to pay a request to failure codes (contract
+// docs/design/decisions.md § 6). A reason that is missing here is collect.operator_error.
+var failures = map[string]checkout.FailureCode{
+	"ARFR": checkout.FailureRejected,
+	"ARJR": checkout.FailureRejected,
+	"BE05": checkout.FailureRejected,
+	"RR07": checkout.FailureRejected,
+	"FR01": checkout.FailureRejected,
+	"AEXR": checkout.FailureApprovalTimeout,
+	"AG07": checkout.FailureInsufficientFunds,
+	"AM02": checkout.FailurePayerLimitReached,
+	"AM14": checkout.FailurePayerLimitReached,
+	"AM21": checkout.FailurePayerLimitReached,
+	"BE23": checkout.FailurePayerNotFound,
+	"AC01": checkout.FailurePayerNotFound,
+	"AC04": checkout.FailurePayerNotFound,
+	"AC06": checkout.FailurePayerNotFound,
+	"BE01": checkout.FailurePayerNotFound,
+	"AM09": checkout.FailureAmountInvalid,
+	"AG11": checkout.FailurePayeeUnavailable, // the agency's institution is suspended
+	"AG10": checkout.FailureOperatorError,    // the payer's
+	"AB08": checkout.FailureOperatorError,
+}
+
+func failure(reason string) checkout.FailureCode {
+	return cmp.Or(failures[reason], checkout.FailureOperatorError)
+}
 
 // refusals are the reasons of ISO 20022 not to pay somebody. Reasons that are missing here, such as
 // a fatal error in the settlement (AB04) or at the payee's institution (AB09), are no proof that

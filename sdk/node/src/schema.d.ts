@@ -628,9 +628,9 @@ export interface components {
             notice_id: string | null;
             /** @description UUID of the payment of a completed session. */
             transaction_id: string | null;
-            /** @description `MOBILE_MONEY`, `CASH` or `CARD`, once the citizen has chosen. */
+            /** @description `MOBILE_MONEY`, `CASH`, `CARD` or `SWITCH`, once the citizen has chosen. */
             channel: string | null;
-            /** @description `momo`, `momo_b`, `card` or `cash_agency`, once the citizen has chosen. */
+            /** @description `momo`, `momo_b`, `card`, `cash_agency` or `switch`, once the citizen has chosen. */
             offer_id: string | null;
             /** @description The operator's reference of the payment of a completed session. */
             operator_ref: string | null;
@@ -725,9 +725,9 @@ export interface components {
             failure_code: string | null;
             /** @description UUID of the payment of a completed session. */
             transaction_id: string | null;
-            /** @description `MOBILE_MONEY`, `CASH` or `CARD`, once the citizen has chosen. */
+            /** @description `MOBILE_MONEY`, `CASH`, `CARD` or `SWITCH`, once the citizen has chosen. */
             channel: string | null;
-            /** @description `momo`, `momo_b`, `card` or `cash_agency`, once the citizen has chosen. */
+            /** @description `momo`, `momo_b`, `card`, `cash_agency` or `switch`, once the citizen has chosen. */
             offer_id: string | null;
             /** @description The operator's reference of the payment of a completed session. */
             operator_ref: string | null;
@@ -830,9 +830,9 @@ export interface components {
             /** Format: uuid */
             transaction_id: string;
             /** @enum {string} */
-            channel: "MOBILE_MONEY" | "CASH" | "CARD";
+            channel: "MOBILE_MONEY" | "CASH" | "CARD" | "SWITCH";
             /** @enum {string} */
-            offer_id: "momo" | "momo_b" | "card" | "cash_agency";
+            offer_id: "momo" | "momo_b" | "card" | "cash_agency" | "switch";
             /** @description The operator's reference of the payment. */
             operator_ref: string;
             /** Format: int64 */
