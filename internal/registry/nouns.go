@@ -203,7 +203,10 @@ func (e ERPSettings) channelPairs() []string {
 
 // fromPairs is the inverse of channelPairs.
 func fromPairs(pairs []string) map[checkout.Channel]string {
-	out := map[checkout.Channel]string{}
+	var out map[checkout.Channel]string
+	if len(pairs) > 0 {
+		out = map[checkout.Channel]string{}
+	}
 	for _, pair := range pairs {
 		if c, word, ok := strings.Cut(pair, "="); ok {
 			out[checkout.Channel(c)] = word

@@ -88,6 +88,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 	if e, ok := r.ERP(registries.AgencyA, false); !ok || !reflect.DeepEqual(e, registry.ERPSettings{
 		AgencyID: registries.AgencyA, BaseURL: "http://127.0.0.1:9001/erp/impots", Auth: registry.ERPAuth{Type: registry.AuthBearer, Secret: secret.NewText("erp-token-very-private")},
 		ConflictIsDone: true, Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, MaxInFlight: 4,
+		Channels: map[checkout.Channel]string{checkout.ChannelSwitch: "MOBILE_MONEY"},
 	}) {
 		t.Errorf("test ERP = %+v, %v", e, ok)
 	}
