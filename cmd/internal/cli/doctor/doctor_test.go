@@ -91,7 +91,7 @@ func TestDoctorSaysNotices(t *testing.T) {
 	_, out, _ := clitest.Run(t, doctor.Command(nil), "doctor", "disburse", "--kafka", on.Kafka.Brokers[0], "--topic-prefix", on.Kafka.Prefix, "--schema-registry", servers.SchemaRegistry(t), "--postgres", h.DSN)
 	for _, want := range []string{
 		"switch of impots/test: profile pi; not certified by GIMAC; its certificate ends on 2126-",
-		"switch_payout of impots/test: profile pi; not certified by GIMAC; WARNING: the account's certificate is not base64 of a PEM file",
+		"switch_payout of impots/test: profile pi; not certified by GIMAC; WARNING: the account's certificate and private_key do not belong together",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
