@@ -876,14 +876,14 @@ const (
 	// agency's policy honours.
 	honourWithin = 24 * time.Hour
 	// honourUndatedWithin is how long after a session's end the service may learn of an
-	// approval by mobile money, whose reports have no date.
+	// approval by phone, whose reports may have no date.
 	honourUndatedWithin = time.Hour
 )
 
 // inTime reports whether the approval is early enough for the agency's policy.
 func (d *decider) inTime(s Session, do Outcome) bool {
 	if do.ApprovedAt.IsZero() {
-		return s.Collection.Channel == ChannelMobileMoney && !d.cmd.At.After(s.EndedAt.Add(honourUndatedWithin))
+		return s.Collection.Channel.ByPhone() && !d.cmd.At.After(s.EndedAt.Add(honourUndatedWithin))
 	}
 	return !do.ApprovedAt.After(s.EndedAt.Add(honourWithin))
 }

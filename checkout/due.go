@@ -44,6 +44,11 @@ func (i Item) Total() int64 { return i.Amount + i.Fee }
 // ERP had told (contract, "Partial payment").
 func (i Item) Partial() bool { return i.Outstanding > i.Amount }
 
+// ToConfirm reports whether a payment of the session is to be confirmed to the agency's ERP.
+func (s Session) ToConfirm() bool {
+	return s.ERP && slices.ContainsFunc(s.Dues(), func(due Item) bool { return due.ERPDueRef != "" })
+}
+
 // Portal reports whether the citizen portal made the session.
 func (s Session) Portal() bool { return s.CitizenID != "" }
 

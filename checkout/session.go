@@ -42,11 +42,21 @@ const (
 	ChannelCard        Channel = "CARD"
 	// ChannelBankTransfer is a transfer of the citizen to the agency's bank account.
 	ChannelBankTransfer Channel = "BANK_TRANSFER"
+	// ChannelSwitch is a request to pay over the regional switch.
+	ChannelSwitch Channel = "SWITCH"
 )
 
 // Channels has all channels.
 func Channels() []Channel {
-	return []Channel{ChannelMobileMoney, ChannelCash, ChannelCard, ChannelBankTransfer}
+	return []Channel{ChannelMobileMoney, ChannelCash, ChannelCard, ChannelBankTransfer, ChannelSwitch}
+}
+
+// ByPhone reports whether payers of the channel are reached by their number: a request is on their phone.
+func (c Channel) ByPhone() bool { return c == ChannelMobileMoney || c == ChannelSwitch }
+
+// OfContract reports whether the contract's first edition names the channel: every ERP knows it.
+func (c Channel) OfContract() bool {
+	return c == ChannelMobileMoney || c == ChannelCash || c == ChannelCard
 }
 
 // Origin says how the money of a channel comes to the service.
@@ -80,8 +90,9 @@ const (
 	OfferMomoB      = "momo_b"
 	OfferCard       = "card"
 	OfferCashAgency = "cash_agency"
-	// OfferBankTransfer is not of the contract's first edition: docs/design/decisions.md § 17.
+	// OfferBankTransfer and OfferSwitch are not of the contract's first edition: docs/design/decisions.md § 17.
 	OfferBankTransfer = "bank_transfer"
+	OfferSwitch       = "switch"
 )
 
 // Offers are all offers with their channels, without fees. Read only.
@@ -91,6 +102,7 @@ var Offers = []Offer{
 	{ID: OfferCard, Channel: ChannelCard},
 	{ID: OfferCashAgency, Channel: ChannelCash},
 	{ID: OfferBankTransfer, Channel: ChannelBankTransfer},
+	{ID: OfferSwitch, Channel: ChannelSwitch},
 }
 
 // OfferChannel returns the channel of an offer; ok is false for an unknown offer.

@@ -53,6 +53,7 @@ const (
 	MeansMobileMoney Means = "MOBILE_MONEY"
 	MeansCard        Means = "CARD"
 	MeansCash        Means = "CASH"
+	MeansSwitch      Means = "SWITCH"
 )
 
 // WayToPay is one offer with its fee, in minor units. Name is in the language of the notice.

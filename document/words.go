@@ -54,6 +54,7 @@ var noticeTexts = language.Table[noticeWords]{
 		How: map[Means]string{
 			MeansMobileMoney: "Scannez le code, saisissez votre numéro, puis confirmez avec votre code secret sur votre téléphone.",
 			MeansCard:        "Scannez le code, puis saisissez votre carte sur la page sécurisée de la banque.",
+			MeansSwitch:      "Scannez le code, saisissez le numéro de votre compte ou portefeuille, puis acceptez la demande auprès de votre établissement.",
 			MeansCash:        "Présentez cet avis à un guichet de l’administration. L’agent vous remettra un reçu.",
 		},
 		Labels: Labels{Original: "Montant initial", Added: "De plus que le montant initial (pénalités, intérêts)", Outstanding: "Reste dû", Minimum: "Minimum", DueOn: "Échéance", ToPay: "À payer", Lines: "Sommes dues", How: "Comment payer"},
@@ -67,6 +68,7 @@ var noticeTexts = language.Table[noticeWords]{
 		How: map[Means]string{
 			MeansMobileMoney: "Scan the code, enter your number, then confirm with your secret code on your phone.",
 			MeansCard:        "Scan the code, then enter your card on the bank’s secure page.",
+			MeansSwitch:      "Scan the code, enter the number of your account or wallet, then accept the request at your institution.",
 			MeansCash:        "Show this notice at a counter of the agency. The clerk gives you a receipt.",
 		},
 		Labels: Labels{Original: "Original amount", Added: "More than the original amount (penalties, interest)", Outstanding: "Still owed", Minimum: "Minimum", DueOn: "Due on", ToPay: "To pay", Lines: "Amounts owed", How: "How to pay"},

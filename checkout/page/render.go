@@ -214,7 +214,7 @@ type choice struct {
 }
 
 func (r *Renderer) content(v View) content {
-	w := texts.In(v.Lang)
+	w := texts.In(v.Lang).of(v.Offer)
 	c := content{
 		W: w, Title: v.title(w), State: v.State, Style: r.style, Script: r.script.Path, Test: v.Test, Kind: cmp.Or(v.Kind, KindMobileMoney),
 		SelfURL: v.SelfURL, LanguageURL: v.LanguageURL,

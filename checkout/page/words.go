@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"strings"
 
 	"quittance/money"
@@ -219,7 +220,7 @@ var french = words{
 	Close: "Fermer", OpenReceipt: "Ouvrir le reçu", NewWindow: "nouvelle fenêtre", Frame: "Paiement par Quittance",
 
 	Offers: map[string]string{
-		"momo": "MTN Mobile Money", "momo_b": "Airtel Money", "card": "Carte bancaire", "cash_agency": "Espèces au guichet", "bank_transfer": "Virement bancaire",
+		"momo": "MTN Mobile Money", "momo_b": "Airtel Money", "card": "Carte bancaire", "cash_agency": "Espèces au guichet", "bank_transfer": "Virement bancaire", "switch": "Autre compte ou portefeuille",
 	},
 	Kinds: map[Kind]string{
 		KindMobileMoney: "Avec votre téléphone",
@@ -386,7 +387,7 @@ var english = words{
 	Close: "Close", OpenReceipt: "Open the receipt", NewWindow: "new window", Frame: "Payment by Quittance",
 
 	Offers: map[string]string{
-		"momo": "MTN Mobile Money", "momo_b": "Airtel Money", "card": "Bank card", "cash_agency": "Cash at a counter", "bank_transfer": "Bank transfer",
+		"momo": "MTN Mobile Money", "momo_b": "Airtel Money", "card": "Bank card", "cash_agency": "Cash at a counter", "bank_transfer": "Bank transfer", "switch": "Another account or wallet",
 	},
 	Kinds: map[Kind]string{
 		KindMobileMoney: "With your phone",
@@ -469,6 +470,44 @@ var definite = map[string]bool{
 	"collect.rejected": true, "collect.insufficient_funds": true, "collect.payer_limit_reached": true,
 	"collect.payer_not_found": true, "collect.wrong_pin": true, "collect.amount_invalid": true,
 	"collect.payee_unavailable": true, "card.declined": true, "card.authentication_failed": true, "card.abandoned": true,
+}
+
+// bySwitch are the words of the offer switch that differ: the payer's account may be at any institution, and a request is
+// accepted in its application.
+type bySwitch struct {
+	phoneTitle, phoneHint, waitSent, waitSentPlain, waitAccept, waitMenu, funds, limit, unknown string
+}
+
+var switchTexts = language.Table[bySwitch]{
+	money.French: {
+		phoneTitle: "Votre numéro", phoneHint: "Par exemple %s. Le compte ou portefeuille lié à ce numéro sera débité.",
+		waitSent: "Une demande de paiement est envoyée au %s.", waitSentPlain: "Une demande de paiement est envoyée sur votre téléphone.",
+		waitAccept: "Acceptez-la sur votre téléphone, comme votre établissement vous le demande.", waitMenu: "Ouvrez l’application de votre établissement et cherchez les demandes de paiement.",
+		funds: "Le solde de votre compte ne suffit pas.", limit: "Votre compte a atteint sa limite. Réessayez plus tard ou avec un autre compte.",
+		unknown: "Aucun compte ou portefeuille n’est lié à ce numéro.",
+	},
+	money.English: {
+		phoneTitle: "Your number", phoneHint: "For example %s. The account or wallet of this number will be charged.",
+		waitSent: "A request to pay is sent to %s.", waitSentPlain: "A request to pay is sent to your phone.",
+		waitAccept: "Accept it on your phone, as your institution asks you to.", waitMenu: "Open the application of your institution and look for requests to pay.",
+		funds: "There is not enough money in your account.", limit: "Your account has reached its limit. Try later or with another account.",
+		unknown: "No account or wallet belongs to this number.",
+	},
+}
+
+// switchOffer is the id of the offer over the regional switch.
+const switchOffer = "switch"
+
+// of returns the words of pages about an offer.
+func (w *words) of(offer string) *words {
+	if offer != switchOffer {
+		return w
+	}
+	own, s := *w, switchTexts.In(money.Language(w.Code))
+	own.PhoneTitle, own.PhoneHint, own.WaitSent, own.WaitSentPlain, own.WaitPIN, own.WaitMenu = s.phoneTitle, s.phoneHint, s.waitSent, s.waitSentPlain, s.waitAccept, s.waitMenu
+	own.Failures = maps.Clone(w.Failures)
+	own.Failures["collect.insufficient_funds"], own.Failures["collect.payer_limit_reached"], own.Failures["collect.payer_not_found"] = s.funds, s.limit, s.unknown
+	return &own
 }
 
 // OfferName returns the name of an offer, such as "MTN Mobile Money"; empty for an unknown

@@ -92,7 +92,7 @@ func (u *installation) runs(ctx context.Context) (unready string, runs bool) {
 func (u *installation) ports() map[string]int {
 	ports := map[string]int{
 		"service": 0, "simulators": portSimulators, "broker": portBroker, "broker's controller": portController, "postgres": portPostgres, "clickhouse": portClickHouse,
-		"schema registry": portSchemaRegistry, "health": portHealth, "demo shop": portShop, "simulated mail server": portMail, "simulated partner": portPartner, "staff pages": portOffice,
+		"schema registry": portSchemaRegistry, "health": portHealth, "demo shop": portShop, "simulated mail server": portMail, "simulated partner": portPartner, "staff pages": portOffice, "simulated switch": portSwitch,
 	}
 	if u.broker != brokerKafka {
 		delete(ports, "broker's controller")

@@ -33,7 +33,8 @@ const (
 	portMail           = 9
 	portPartner        = 10
 	portOffice         = 11
-	portLast           = portOffice
+	portSwitch         = 13
+	portLast           = portSwitch
 )
 
 const addressHint = "; or give --port of a running `" + name + " up`"

@@ -19,17 +19,18 @@ import (
 	"quittance/internal/connector/airtel"
 	"quittance/internal/connector/card"
 	"quittance/internal/connector/mtn"
+	"quittance/internal/connector/pi"
 	"quittance/internal/registry"
 )
 
 func simulate() cli.Command {
 	var port int
 	return cli.Command{
-		Use: "simulate", Short: "Run the simulators of operators, ERPs, webhook receivers, SMS and e-mail alone, on ports N+1 and N+9", Examples: []string{"simulate --port 8080"},
+		Use: "simulate", Short: "Run the simulators of operators, ERPs, webhook receivers, SMS and e-mail alone, on ports N+1, N+9 and N+13", Examples: []string{"simulate --port 8080"},
 		Connection: cli.ConnectionParts,
 		Flags: func(f *pflag.FlagSet, m *cli.Meta) {
 			m.RunFlags(f, "")
-			f.IntVar(&port, "port", defaultPort, "the simulators listen on the port after this one, the mail server on the ninth after it; without --kafka it is the port of an up")
+			f.IntVar(&port, "port", defaultPort, "the simulators listen on the port after this one, the mail server on the ninth and the switch on the thirteenth after it; without --kafka it is the port of an up")
 			f.StringVar(&m.CheckoutURL, "checkout-url", "", "URL of the service, for the agencies' counters; the up on this port when empty")
 		},
 		Run: func(ctx context.Context, m *cli.Meta) error {
@@ -86,6 +87,12 @@ func startSimulators(b *roles.Base, port int, clerks [][]string) error {
 	if err != nil {
 		return fmt.Errorf("listening on %s for simulated mail: %w", mail, err)
 	}
+	door := local(port + portSwitch)
+	switched, err := net.Listen("tcp", door) //nolint:noctx // at start
+	if err != nil {
+		return fmt.Errorf("listening on %s for the simulated switch: %w", door, err)
+	}
+	b.Run("simulated switch", func(ctx context.Context) error { return sim.ServeSwitch(ctx, switched) })
 	b.Run("simulated mail server", func(ctx context.Context) error {
 		return sim.ServeMail(ctx, l, simulator.MailServer{})
 	})
@@ -178,6 +185,8 @@ func merchantName(a connector.Account) string {
 	case mtn.PayoutAccount:
 		return a.APIUser
 	case airtel.PayoutAccount:
+		return a.ClientID
+	case pi.Account:
 		return a.ClientID
 	case card.Account:
 		return a.Merchant

@@ -201,7 +201,7 @@ func (u *installation) roles(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	all := []func(*roles.Base) error{func(b *roles.Base) error {
-		u.release(portSimulators, portMail)
+		u.release(portSimulators, portMail, portSwitch)
 		return startSimulators(b, u.port, d.clerkKeys())
 	}}
 	for _, kind := range []roles.Kind{roles.KindProcessor, roles.KindSink, roles.KindOffice, roles.KindIngress} {

@@ -170,6 +170,13 @@ func (b *book) givenBack(id string, at time.Time) {
 func (b *book) settle(id string, now time.Time) {
 	b.mu.Lock()
 	c := b.byID[id]
+	if c != nil && c.state == stateRejected && c.script.wavers > 0 && !now.Before(c.decidedAt.Add(c.script.wavers)) {
+		c.script.wavers = 0
+		decided := b.decideLocked(c, stateApproved, "", now)
+		b.mu.Unlock()
+		b.decided(decided)
+		return
+	}
 	if c == nil || c.state != statePending || c.dueAt.IsZero() || now.Before(c.dueAt) {
 		b.mu.Unlock()
 		return

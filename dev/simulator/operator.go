@@ -26,6 +26,7 @@ func operators() []operator {
 	return []operator{
 		mtnOperator(),
 		airtelOperator(),
+		switchOperator(),
 		cardOperator(),
 		counterOperator(),
 	}

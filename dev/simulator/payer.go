@@ -26,6 +26,7 @@ type script struct {
 	ambiguous bool          // the answer is ambiguous until the decision
 	failFirst bool          // the first request of an id gets a 500 and is not registered
 	callbacks int           // number of callbacks
+	wavers    time.Duration // after a refusal the payer approves all the same; zero: no
 }
 
 // magicNumber defines what a payer does whose phone or card number ends in these digits.

@@ -59,14 +59,22 @@ type payeeScript struct {
 	delayed   bool                       // the answers call it delayed until it is decided
 	unpaid    bool                       // it is told as paid, and no money moves
 	paysLater bool                       // it is told as refused, and paid after all
+	comesBack bool                       // the money comes back after backAfter, less backFee
+	dayAhead  bool                       // the operator's own date of the payment is a day ahead
 	underway  bool                       // the request arrives when it is due; a repetition that arrives before is carried out in its place
 }
 
 // payoutPoor are the operators' words for an account without money.
-var payoutPoor = map[string]string{operatorMTN: "NOT_ENOUGH_FUNDS", operatorAirtel: "DP00900001007"}
+var payoutPoor = map[string]string{operatorMTN: "NOT_ENOUGH_FUNDS", operatorAirtel: "DP00900001007", operatorSwitch: "AG07"}
 
 // payoutReasons are the reasons that /control may choose.
-var payoutReasons = map[string][]string{operatorMTN: mtnPayoutReasons, operatorAirtel: airtelPayoutReasons}
+var payoutReasons = map[string][]string{operatorMTN: mtnPayoutReasons, operatorAirtel: airtelPayoutReasons, operatorSwitch: switchPayoutReasons}
+
+// What becomes of money that comes back by itself.
+const (
+	backAfter = 3 * 24 * time.Hour
+	backFee   = "50"
+)
 
 // magicPayee is what becomes of payouts to a number.
 type magicPayee struct {
@@ -194,6 +202,9 @@ func (l *payouts) settle(p *payout) {
 		p.payments++
 	case p.state == payoutPending:
 		l.decide(p, p.does.refusal, due)
+	}
+	if back := due.Add(backAfter); p.does.comesBack && p.state == payoutPaid && p.returnedAt.IsZero() && !now.Before(back) {
+		p.returnedAt, p.fee = back, backFee
 	}
 }
 

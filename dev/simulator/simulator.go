@@ -71,6 +71,9 @@ type Config struct {
 	// AirtelPIN reports whether an encrypted PIN of a payout is right. Nil accepts any that has
 	// the form of one.
 	AirtelPIN func(encrypted []byte) bool
+	// Switch reports whether a client of the regional switch exists. Nil accepts any three
+	// non-empty values.
+	Switch func(clientID, clientSecret, apiKey string) bool
 	// Card returns the secrets that a merchant shares with the card acquirer, that of requests and that
 	// of reports; false for an unknown merchant. Nil accepts any merchant, with the secrets "simulator".
 	Card func(merchant string) (secret, reports string, ok bool)

@@ -42,7 +42,10 @@ var providers = func() map[string]provider {
 // agency an account that takes francs.
 func (a *API) offers(app registry.Application, live bool, amount int64) []checkout.Offer {
 	return app.PricedOffers(amount,
-		func(id string) bool { return a.cfg.Configuration.Configured(app.AgencyID, live, id, currency) },
+		func(id string) bool {
+			channel, _ := checkout.OfferChannel(id) // partners know no other
+			return channel.OfContract() && a.cfg.Configuration.Configured(app.AgencyID, live, id, currency)
+		},
 		func(channel checkout.Channel) (money.Schedule, bool) {
 			return a.cfg.Configuration.Fee(app.AgencyID, channel, currency)
 		})

@@ -348,6 +348,8 @@ func (s *Service) price(c *cart, session *checkout.Session) error {
 		func(channel checkout.Channel) (money.Schedule, bool) {
 			return s.cfg.Registry.Fee(c.agency.ID, channel, session.Currency)
 		})
+	erp, _ := s.cfg.Registry.ERP(c.agency.ID, s.cfg.Live)
+	session.Offers = erp.Confirmable(session.Offers)
 	payable := slices.ContainsFunc(session.Offers, func(o checkout.Offer) bool {
 		return s.cfg.Registry.HasChannel(c.agency.ID, s.cfg.Live, o.ID, session.Currency)
 	})

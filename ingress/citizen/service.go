@@ -38,6 +38,8 @@ type Registry interface {
 	// PortalOf finds the application of an agency's citizen portal, active or not.
 	PortalOf(agencyID string) (registry.Application, bool)
 	Takes(agencyID string, live bool, offer, currency string) bool
+	// ERP returns the agency's ERP; false when it has none.
+	ERP(agencyID string, live bool) (registry.ERPSettings, bool)
 	// HasChannel reports whether an offer of the agency can be paid in a mode and a currency.
 	HasChannel(agencyID string, live bool, offer, currency string) bool
 	Fee(agencyID string, channel checkout.Channel, currency string) (money.Schedule, bool)

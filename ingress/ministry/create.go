@@ -119,7 +119,8 @@ func quotaHeaders(q *problem.Quota) (policy, state *string) {
 func (a *API) draft(s checkout.Session, app registry.Application, p identity.Principal, now time.Time) (checkout.Session, []checkout.Fault) {
 	s.ApplicationID, s.TenantID, s.Live, s.Platform = app.ID, app.AgencyID, p.Live, p.Platform
 	s.CreatedAt, s.ExpiresAt = now, now.Add(app.SessionLifetime)
-	_, s.ERP = a.cfg.Registry.ERP(app.AgencyID, p.Live)
+	erp, ok := a.cfg.Registry.ERP(app.AgencyID, p.Live)
+	s.ERP = ok
 	var faults []checkout.Fault
 	fault := func(code checkout.Code, field, rule, message string) {
 		faults = append(faults, checkout.Fault{Code: code, Field: field, Rule: rule, Message: message})
@@ -133,6 +134,9 @@ func (a *API) draft(s checkout.Session, app registry.Application, p identity.Pri
 	}
 	if s.Currency != "" {
 		s.Offers = a.offers(app, p.Live, s.Amount, s.Currency)
+		if s.ToConfirm() {
+			s.Offers = erp.Confirmable(s.Offers)
+		}
 		switch {
 		case len(s.Offers) == 0:
 			fault(checkout.CodeValidationFailed, "currency", "supported", "currency is not taken by any offer of this application: mobile money and agency counters take XAF, cards take the contract's list, and XAF where the agency's acquirer is configured for it.")

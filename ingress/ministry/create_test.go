@@ -2,6 +2,7 @@ package ministry
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,5 +109,51 @@ func TestReplayAfterAReversal(t *testing.T) {
 	out, err := (&API{}).created(checkout.Answer{Session: &s, Replayed: true}, nil)
 	if err != nil || out.Body.Status != "open" || out.Body.Paid || out.Body.ReversedAt != nil {
 		t.Errorf("%+v %v", out.Body, err)
+	}
+}
+
+// A payment that is confirmed to an ERP has the offer of the switch only if the ERP has a word for its channel: it would refuse
+// the confirmation of money that was paid.
+func TestSwitchNeedsTheERPsWord(t *testing.T) {
+	t.Parallel()
+	const agency, application = "018f0000-0000-7000-8000-000000000001", "018f0000-0000-7000-8000-00000000000a"
+	_, pool := servers.Database(t)
+	keys := secret.GenerateKeys()
+	now := func() time.Time { return time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) }
+	for _, c := range []struct{ channels, due, offers string }{
+		{"", "", "momo switch"},
+		{"", "D-1", "momo"},
+		{"channels: {SWITCH: MOBILE_MONEY}, ", "D-1", "momo switch"},
+		{"channels: {}, ", "D-1", "momo"},
+	} {
+		_, err := registryfile.Apply(t.Context(), pool, registries.Actor, fmt.Appendf(nil, `
+agencies:
+  - id: %s
+    slug: impots
+    name: Direction générale des impôts
+    erp: {test: {%sbase_url: http://127.0.0.1:8081/erp/impots, networks: [127.0.0.0/8], auth: {type: bearer, token: t}}}
+    applications: [{id: %s, name: Guichet, offers: [momo, switch]}]
+`, agency, c.channels, application), registryfile.Options{Keys: keys, Developer: true, Operators: all.Operators(), Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := registry.Open(t.Context(), registry.Config{Pool: pool, Keys: keys, Log: servers.Logger(t), Now: now, Operators: all.Operators()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &API{cfg: Config{Registry: testOnly{r}}}
+		app, _ := r.Application(application)
+		q := checkout.Session{OrderID: "A-1", Amount: 1003, Currency: "XAF", Mode: checkout.ModeHosted}
+		if c.due != "" {
+			q.Metadata = map[string]string{checkout.MetadataERPDueRef: c.due}
+		}
+		s, faults := a.draft(q, app, identity.Principal{ApplicationID: app.ID, AgencyIDs: []string{agency}}, now())
+		var got []string
+		for _, o := range s.Offers {
+			got = append(got, o.ID)
+		}
+		if strings.Join(got, " ") != c.offers || len(faults) != 0 {
+			t.Errorf("%q, due %q: %v, %v, want %s", c.channels, c.due, got, faults, c.offers)
+		}
 	}
 }

@@ -228,7 +228,7 @@ var french = words{
 		"in_progress": "Paiement en cours", "open": "Pas encore de tentative de paiement", "not_paid": "Non payé",
 	},
 	Offers: map[string]string{
-		"momo": "Mobile money (1)", "momo_b": "Mobile money (2)", "card": "Carte bancaire", "cash_agency": "Espèces au guichet", "bank_transfer": "Virement bancaire",
+		"momo": "Mobile money (1)", "momo_b": "Mobile money (2)", "card": "Carte bancaire", "cash_agency": "Espèces au guichet", "bank_transfer": "Virement bancaire", "switch": "Commutateur régional",
 	},
 	Kinds: map[string]string{
 		"late_payment": "Paiement tardif", "mismatch": "Montant différent", "orphan": "Somme sans paiement", "undecided": "Opérateur sans réponse",
@@ -417,7 +417,7 @@ var english = words{
 		"in_progress": "A payment is in progress", "open": "Nobody has tried to pay yet", "not_paid": "Not paid",
 	},
 	Offers: map[string]string{
-		"momo": "Mobile money (1)", "momo_b": "Mobile money (2)", "card": "Bank card", "cash_agency": "Cash at a counter", "bank_transfer": "Bank transfer",
+		"momo": "Mobile money (1)", "momo_b": "Mobile money (2)", "card": "Bank card", "cash_agency": "Cash at a counter", "bank_transfer": "Bank transfer", "switch": "Regional switch",
 	},
 	Kinds: map[string]string{
 		"late_payment": "Late payment", "mismatch": "Other amount", "orphan": "Money without a payment", "undecided": "Operator without an answer",

@@ -157,7 +157,7 @@ func (c Config) validate() error {
 		return errors.New("pages: Lookups, Prompts, Messages, Asked, Keys, Papers and PublicURL are required")
 	}
 	for offer, m := range c.MobileMoney {
-		if channel, ok := checkout.OfferChannel(offer); !ok || channel != checkout.ChannelMobileMoney || m.Payer == nil {
+		if channel, ok := checkout.OfferChannel(offer); !ok || !channel.ByPhone() || m.Payer == nil {
 			return errors.New("pages: " + offer + " is not a mobile money offer with a Payer")
 		}
 	}

@@ -62,7 +62,7 @@ func (v visit) sends(s checkout.Session) bool {
 // sendsToPayer reports whether the receipt can be sent to the number that paid.
 func sendsToPayer(s checkout.Session) bool {
 	c := s.Collection
-	return c.Channel == checkout.ChannelMobileMoney && !c.ByReference && c.PayerMasked != ""
+	return c.Channel.ByPhone() && !c.ByReference && c.PayerMasked != ""
 }
 
 // send is POST /c/{id}/send.

@@ -300,7 +300,7 @@ func (v visit) steps(s checkout.Session) steps {
 	st := steps{visit: v, s: s}
 	for _, o := range s.Offers {
 		m, ok := v.p.cfg.MobileMoney[o.ID]
-		if (ok || o.Channel != checkout.ChannelMobileMoney) && v.p.cfg.Agencies.Configured(s.TenantID, s.Live, o.ID, s.Currency) {
+		if (ok || !o.Channel.ByPhone()) && v.p.cfg.Agencies.Configured(s.TenantID, s.Live, o.ID, s.Currency) {
 			st.offers = append(st.offers, option{o, m})
 		}
 	}

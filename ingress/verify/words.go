@@ -72,7 +72,7 @@ var texts = language.Table[*words]{
 		},
 		Unproven: "non prouvé par le code",
 		Channels: map[string]string{
-			"MOBILE_MONEY": "Mobile money", "CARD": "Carte", "CASH": "Espèces au guichet", "BANK_TRANSFER": "Virement bancaire",
+			"MOBILE_MONEY": "Mobile money", "CARD": "Carte", "CASH": "Espèces au guichet", "BANK_TRANSFER": "Virement bancaire", "SWITCH": "Commutateur régional",
 		},
 		Papers:  frenchPapers,
 		Limited: "Trop de vérifications. Réessayez dans un instant.",
@@ -112,7 +112,7 @@ var texts = language.Table[*words]{
 		},
 		Unproven: "not proven by the code",
 		Channels: map[string]string{
-			"MOBILE_MONEY": "Mobile money", "CARD": "Card", "CASH": "Cash at a counter", "BANK_TRANSFER": "Bank transfer",
+			"MOBILE_MONEY": "Mobile money", "CARD": "Card", "CASH": "Cash at a counter", "BANK_TRANSFER": "Bank transfer", "SWITCH": "Regional switch",
 		},
 		Papers:  englishPapers,
 		Limited: "Too many checks. Try again in a moment.",

@@ -2,6 +2,7 @@ package connector
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -36,8 +37,18 @@ type ownAccount interface {
 	At(path string) string
 }
 
+// CertifiedAccount is an Account whose calls show a client certificate (mTLS). Each has connections of
+// its own: those of one account must not carry calls of another.
+type CertifiedAccount interface {
+	Account
+	// TLS returns what connections need. Its error holds no key.
+	TLS() (*tls.Config, error)
+}
+
 // merchant is the state of one account.
 type merchant struct {
+	client    *http.Client
+	fault     error // of its client certificate: no call can be made
 	enquiries *rate.Limiter
 	flight    singleflight.Group // of requests for a token
 
@@ -101,10 +112,28 @@ func (b *Base[A]) merchant(a A) *merchant {
 	defer b.mu.Unlock()
 	m := b.merchants[a]
 	if m == nil {
-		m = &merchant{enquiries: rate.NewLimiter(rate.Limit(b.EnquiriesPerSecond), 1)}
+		m = &merchant{client: b.client, enquiries: rate.NewLimiter(rate.Limit(b.EnquiriesPerSecond), 1)}
+		if certified, ok := any(a).(CertifiedAccount); ok {
+			m.client, m.fault = b.certified(certified)
+		}
 		b.merchants[a] = m
 	}
 	return m
+}
+
+// certified returns a client whose connections show an account's certificate.
+func (b *Base[A]) certified(account CertifiedAccount) (*http.Client, error) {
+	cfg, err := account.TLS()
+	if err != nil {
+		return nil, &Error{Doing: "reading the client certificate", Fault: FaultCredentials, Err: err}
+	}
+	own := *b.client
+	if shared, ok := own.Transport.(*http.Transport); ok {
+		via := shared.Clone()
+		via.TLSClientConfig = cfg
+		own.Transport = via
+	}
+	return &own, nil
 }
 
 // Authorized is Do with the account's token. After a 401, which means that the
@@ -122,7 +151,7 @@ func (b *Base[A]) Authorized(ctx context.Context, a A, q Call) (Answer, error) {
 			return Answer{}, err
 		}
 		switch {
-		case answer.Status == http.StatusForbidden, answer.Status == http.StatusUnauthorized && attempt > 0:
+		case answer.Status == http.StatusForbidden && !q.Forbidden, answer.Status == http.StatusUnauthorized && attempt > 0:
 			return Answer{}, answer.Fault(q.Doing, false, "")
 		case answer.Status != http.StatusUnauthorized:
 			return answer, nil

@@ -3,12 +3,15 @@ package connector
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -34,7 +37,10 @@ type Call struct {
 	// Header is what is sent besides the account's token. Headers with an empty value are
 	// left out.
 	Header map[string]string
-	token  string
+	// Forbidden means that the operator answers 403 to requests that it does not carry out, not only to
+	// accounts that it does not know: Authorized returns such an answer.
+	Forbidden bool
+	token     string
 }
 
 // Do makes one HTTP call. Without an answer the error is an *Error that says whether the
@@ -58,7 +64,14 @@ func (b *Base[A]) Do(ctx context.Context, account A, q Call) (Answer, error) {
 		req.Header.Set("Authorization", "Bearer "+q.token)
 	}
 	changes := q.Method != http.MethodGet
-	resp, err := b.client.Do(req)
+	m := b.merchant(account)
+	if m.fault != nil {
+		return Answer{}, m.fault
+	}
+	resp, err := m.client.Do(req)
+	if refusesCertificate(err) {
+		return Answer{}, &Error{Doing: q.Doing, Fault: FaultCredentials, Err: errors.New("the operator refuses the client certificate")}
+	}
 	if err != nil {
 		return Answer{}, NetworkError(q.Doing, changes && left.Load(), err)
 	}
@@ -76,6 +89,17 @@ func (b *Base[A]) Do(ctx context.Context, account A, q Call) (Answer, error) {
 		a.Body = nil // longer than any answer of the protocols: Decode refuses nil
 	}
 	return a, nil
+}
+
+// refusesCertificate reports whether the operator ended a connection because of the client certificate (RFC 8446, 6.2):
+// it has read no request. The alert in the error has a type of its own in crypto/tls, which no other package can name.
+func refusesCertificate(err error) bool {
+	var remote *net.OpError
+	if !errors.As(err, &remote) || remote.Op != "remote error" {
+		return false
+	}
+	// bad, unsupported, revoked, expired, unknown, of an unknown authority, without access, required
+	return slices.ContainsFunc([]tls.AlertError{42, 43, 44, 45, 46, 48, 49, 116}, func(a tls.AlertError) bool { return remote.Err.Error() == a.Error() })
 }
 
 // Answer is the answer to a Call, with at most maxAnswer bytes of its body.

@@ -131,6 +131,8 @@ type PayoutOutcome struct {
 	Currency string
 	// OtherPayee is set when the operator says that it has paid somebody else.
 	OtherPayee bool
+	// Returned is set when Status is PayoutPaid and the operator says that the whole amount has come back since.
+	Returned bool
 	// OperatorRef is the operator's own number of the payout.
 	OperatorRef string
 	// PaidAt is the operator's own date, in UTC; zero where its protocol has none.

@@ -16,6 +16,9 @@ type Registration struct {
 	// Operator is the operator's short name, such as "mtn": a path element of
 	// callback addresses and of the simulators, and a label of metrics.
 	Operator string
+	// Notice is what agencies and operators of the service must know before they rely on the operator, such as
+	// that nobody has certified its connector; empty for nothing.
+	Notice string
 	// Collector takes money from payers.
 	Collector *Collector
 	// Disburser pays people.

@@ -196,7 +196,7 @@ func (m *Maker) customer(ctx context.Context, s checkout.Session) (c checkout.Cu
 // of dues, which every session has that had them.
 func contactErased(s checkout.Session) bool {
 	c := s.Collection
-	return s.Archived || len(s.Items) > 0 && s.Items[0].Label == "" || c != nil && c.Channel == checkout.ChannelMobileMoney && c.PayerMasked == ""
+	return s.Archived || len(s.Items) > 0 && s.Items[0].Label == "" || c != nil && c.Channel.ByPhone() && c.PayerMasked == ""
 }
 
 // dues returns what the ERP says of the session's dues. Unknown ones are zero.

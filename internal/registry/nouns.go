@@ -4,8 +4,10 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
+	"quittance/checkout"
 	"quittance/internal/secret"
 )
 
@@ -172,9 +174,45 @@ type ERPSettings struct {
 	// Networks contain the addresses that the ERP may have. None: public addresses only.
 	Networks    []netip.Prefix
 	MaxInFlight int
+	// Channels are the ERP's words for channels that the contract's first edition does not name. An ERP without a word for
+	// one would refuse a confirmation by it.
+	Channels map[checkout.Channel]string
 	// Locked means that the secret does not open with this process's master keys, or that the row does
 	// not verify (internal/signed); it then holds nothing else. Confirmations wait.
 	Locked bool
+}
+
+// Channel returns the ERP's word for a channel; false if it has none.
+func (e ERPSettings) Channel(c checkout.Channel) (word string, ok bool) {
+	if c.OfContract() {
+		return string(c), true
+	}
+	word, ok = e.Channels[c]
+	return word, ok
+}
+
+// channelPairs is the form of ERPSettings.Channels in Postgres, sorted.
+func (e ERPSettings) channelPairs() []string {
+	out := []string{}
+	for c, word := range e.Channels {
+		out = append(out, string(c)+"="+word)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// fromPairs is the inverse of channelPairs.
+func fromPairs(pairs []string) map[checkout.Channel]string {
+	var out map[checkout.Channel]string
+	if len(pairs) > 0 {
+		out = map[checkout.Channel]string{}
+	}
+	for _, pair := range pairs {
+		if c, word, ok := strings.Cut(pair, "="); ok {
+			out[checkout.Channel(c)] = word
+		}
+	}
+	return out
 }
 
 // Platform holds the settings of the platform.

@@ -1,9 +1,19 @@
 package registry
 
 import (
+	"slices"
+
 	"quittance/checkout"
 	"quittance/money"
 )
+
+// Confirmable leaves out offers by a channel for which the ERP has no word: it would refuse the confirmation of the payment.
+func (e ERPSettings) Confirmable(offers []checkout.Offer) []checkout.Offer {
+	return slices.DeleteFunc(offers, func(o checkout.Offer) bool {
+		_, ok := e.Channel(o.Channel)
+		return !ok
+	})
+}
 
 // PricedOffers returns the offers of the application that takes accepts, each with the fee of
 // an amount in minor units. fee returns the schedule of a channel. An offer is left out when

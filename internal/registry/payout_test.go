@@ -34,10 +34,10 @@ func TestPayoutAccounts(t *testing.T) {
 	h.Seed(t, registries.Full)
 	h.Seed(t, "agencies: [{id: "+registries.AgencyB+", slug: douanes, name: X}]")
 	r := h.Open(t)
-	if got := payouts(r, registries.AgencyA, false); got != "airtel_payout*[airtel] mtn_payout[mobile_money salaries]" {
+	if got := payouts(r, registries.AgencyA, false); got != "airtel_payout*[airtel] mtn_payout[mobile_money salaries] switch_payout*[switch]" {
 		t.Errorf("test accounts: %s", got)
 	}
-	if got := payouts(r, registries.AgencyB, false); got != "airtel_payout*[airtel] mtn_payout*[mobile_money mtn]" {
+	if got := payouts(r, registries.AgencyB, false); got != "airtel_payout*[airtel] mtn_payout*[mobile_money mtn] switch_payout*[switch]" {
 		t.Errorf("of an agency without accounts: %s", got)
 	}
 	for _, agency := range []string{registries.AgencyA, registries.AgencyB} {
@@ -68,9 +68,9 @@ func TestPayoutAccounts(t *testing.T) {
 
 	before := r.Revision()
 	for modes, want := range map[string]string{
-		"[mobile_money]":      "airtel_payout[mobile_money] mtn_payout*[mtn]",
-		"[mobile_money, mtn]": "airtel_payout[mobile_money mtn] mtn_payout*[]",
-		"[aid]":               "airtel_payout[aid] mtn_payout*[mobile_money mtn]",
+		"[mobile_money]":      "airtel_payout[mobile_money] mtn_payout*[mtn] switch_payout*[switch]",
+		"[mobile_money, mtn]": "airtel_payout[mobile_money mtn] mtn_payout*[] switch_payout*[switch]",
+		"[aid]":               "airtel_payout[aid] mtn_payout*[mobile_money mtn] switch_payout*[switch]",
 	} {
 		h.Seed(t, "agencies: [{id: "+registries.AgencyB+", slug: douanes, name: X, payouts: {test: {"+airtelPayout+modes+"}}}}]")
 		if got := payouts(h.Open(t), registries.AgencyB, false); got != want {
@@ -88,7 +88,7 @@ func TestForgedModeIsNotSimulated(t *testing.T) {
 	h := registries.SetUp(t)
 	h.Seed(t, "agencies: [{id: "+registries.AgencyA+", slug: impots, name: X, payouts: {test: {"+airtelPayout+"[mobile_money, mtn]}}}}]")
 	h.Exec(t, `UPDATE payout_modes SET account = 'mtn_payout'`)
-	if got := payouts(h.Open(t), registries.AgencyA, false); got != "airtel_payout[] mtn_payout*[]" {
+	if got := payouts(h.Open(t), registries.AgencyA, false); got != "airtel_payout[] mtn_payout*[] switch_payout*[switch]" {
 		t.Errorf("accounts: %s", got)
 	}
 }
@@ -99,12 +99,12 @@ func TestForgedModeHasNoAccount(t *testing.T) {
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Full)
 	h.Seed(t, "agencies: [{id: "+registries.AgencyA+", slug: impots, name: X, payouts: {test: {"+airtelPayout+"[aid]}}}}]")
-	const before = "airtel_payout[aid] mtn_payout[mobile_money salaries]"
+	const before = "airtel_payout[aid] mtn_payout[mobile_money salaries] switch_payout*[switch]"
 	if got := payouts(h.Open(t), registries.AgencyA, false); got != before {
 		t.Fatalf("before: %s", got)
 	}
 	h.Exec(t, `UPDATE payout_modes SET account = 'airtel_payout' WHERE mode = 'mobile_money'`)
-	if got := payouts(h.Open(t), registries.AgencyA, false); got != "airtel_payout[aid] mtn_payout[salaries]" {
+	if got := payouts(h.Open(t), registries.AgencyA, false); got != "airtel_payout[aid] mtn_payout[salaries] switch_payout*[switch]" {
 		t.Errorf("accounts: %s", got)
 	}
 	if rows, _ := findings(t, h); rows != "payout_modes" {

@@ -64,11 +64,11 @@ ON CONFLICT (agency_id, channel, currency) DO UPDATE SET ratio_ppm = excluded.ra
     minimum = excluded.minimum, maximum = excluded.maximum, step = excluded.step;
 
 -- name: UpsertERPSettings :exec
-INSERT INTO erp_settings (agency_id, live, base_url, auth_type, auth_name, auth_sealed, conflict_is_done, networks)
-VALUES (@agency_id, @live, @base_url, @auth_type, @auth_name, @auth_sealed, @conflict_is_done, @networks)
+INSERT INTO erp_settings (agency_id, live, base_url, auth_type, auth_name, auth_sealed, conflict_is_done, networks, channels)
+VALUES (@agency_id, @live, @base_url, @auth_type, @auth_name, @auth_sealed, @conflict_is_done, @networks, @channels)
 ON CONFLICT (agency_id, live) DO UPDATE SET base_url = excluded.base_url, auth_type = excluded.auth_type,
     auth_name = excluded.auth_name, auth_sealed = excluded.auth_sealed,
-    conflict_is_done = excluded.conflict_is_done, networks = excluded.networks;
+    conflict_is_done = excluded.conflict_is_done, networks = excluded.networks, channels = excluded.channels;
 
 -- name: UpsertConnectorAccount :exec
 INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed, reports_sealed, flags, callback_networks)

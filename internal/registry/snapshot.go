@@ -213,7 +213,7 @@ func (l *loader) backends() {
 		l.s.erp[modeKey{r.AgencyID, r.Live}] = ERPSettings{
 			AgencyID: r.AgencyID, Live: r.Live, BaseURL: fromStored(r.BaseUrl, l.simulators),
 			Auth:           ERPAuth{Type: AuthType(r.AuthType), Name: r.AuthName, Secret: secret.NewText(string(auth))},
-			ConflictIsDone: r.ConflictIsDone, Networks: r.Networks, MaxInFlight: int(r.MaxInFlight), Locked: !ok,
+			ConflictIsDone: r.ConflictIsDone, Networks: r.Networks, MaxInFlight: int(r.MaxInFlight), Channels: fromPairs(r.Channels), Locked: !ok,
 		}
 	})
 }

@@ -27,7 +27,7 @@ type AccountKind string
 
 // The kinds of accounts.
 const (
-	AccountOperator AccountKind = "operator" // of mobile money
+	AccountOperator AccountKind = "operator" // of mobile money, or at the regional switch
 	AccountAcquirer AccountKind = "acquirer" // of cards
 	AccountBank     AccountKind = "bank"
 	AccountCash     AccountKind = "cash" // what the counters took and deposit by slips
@@ -36,11 +36,11 @@ const (
 // AccountKinds lists all kinds.
 var AccountKinds = []AccountKind{AccountOperator, AccountAcquirer, AccountBank, AccountCash}
 
-// Channel returns the channel of the offers whose money arrives on such an account; empty
-// for a bank account.
-func (k AccountKind) Channel() checkout.Channel {
-	return map[AccountKind]checkout.Channel{
-		AccountOperator: checkout.ChannelMobileMoney, AccountAcquirer: checkout.ChannelCard, AccountCash: checkout.ChannelCash,
+// Channels lists the channels of the offers whose money arrives on such an account; none for a
+// bank account.
+func (k AccountKind) Channels() []checkout.Channel {
+	return map[AccountKind][]checkout.Channel{
+		AccountOperator: {checkout.ChannelMobileMoney, checkout.ChannelSwitch}, AccountAcquirer: {checkout.ChannelCard}, AccountCash: {checkout.ChannelCash},
 	}[k]
 }
 

@@ -16,6 +16,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/cashin"
 	"quittance/internal/connector/all"
+	"quittance/internal/connector/pi"
 	"quittance/internal/form"
 	"quittance/internal/identity"
 	"quittance/internal/registry"
@@ -87,6 +88,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 	if e, ok := r.ERP(registries.AgencyA, false); !ok || !reflect.DeepEqual(e, registry.ERPSettings{
 		AgencyID: registries.AgencyA, BaseURL: "http://127.0.0.1:9001/erp/impots", Auth: registry.ERPAuth{Type: registry.AuthBearer, Secret: secret.NewText("erp-token-very-private")},
 		ConflictIsDone: true, Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, MaxInFlight: 4,
+		Channels: map[checkout.Channel]string{checkout.ChannelSwitch: "MOBILE_MONEY"},
 	}) {
 		t.Errorf("test ERP = %+v, %v", e, ok)
 	}
@@ -282,6 +284,14 @@ func TestDemoRegistry(t *testing.T) {
 				t.Errorf("%s is not an address at the simulators", e.URL)
 			}
 		}
+	}
+	paying, ok := r.PayoutAccount("018f0000-0000-7000-8000-000000000002", false, "switch_payout", "")
+	account, typed := paying.Account.(pi.Account)
+	if !ok || !typed || paying.Simulated || account.BaseURL != "https://127.0.0.1:9013" || !slices.Equal(paying.Modes, []string{"switch"}) {
+		t.Errorf("the account at the switch: %+v", paying)
+	}
+	if _, err := account.TLS(); err != nil {
+		t.Errorf("its certificate: %v", err)
 	}
 }
 

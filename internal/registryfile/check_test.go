@@ -63,6 +63,8 @@ var faultTable = []struct{ old, with, path string }{
 	{"step: 5", "step: 10001", agency0 + ".fees[1].step"},
 	{"maximum: 5000", "maximum: 99", agency0 + ".fees[0].maximum"},
 	{"type: bearer", "type: oauth", agency0 + ".erp.test.auth.type"},
+	{"{SWITCH: MOBILE_MONEY}", "{SWITCH: mobile money}", agency0 + ".erp.test.channels.SWITCH"},
+	{"{SWITCH: MOBILE_MONEY}", "{CARD: CARD}", agency0 + ".erp.test.channels.CARD"},
 	{"auth: {type: bearer, token: erp-token-very-private}", "auth: {type: bearer}", agency0 + ".erp.test.auth.token"},
 	{"auth: {type: bearer, token: erp-token-very-private}", "auth: {type: api_key, header: 'X Key', value: v}", agency0 + ".erp.test.auth.header"},
 	{"        auth: {type: bearer, token: erp-token-very-private}\n", "", agency0 + ".erp.test.auth"},

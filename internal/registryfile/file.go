@@ -109,9 +109,9 @@ const (
 	maxAmount     = 1 << 53 // minor units
 	maxStep       = 10_000  // minor units; the largest note of the franc
 	maxName       = registry.MaxName
-	maxEmail      = 254 // RFC 5321, section 4.5.3.1.3
-	maxCode       = 50  // service_code and revenue_line_code (contract, "Limits")
-	maxCredential = 4096
+	maxEmail      = 254  // RFC 5321, section 4.5.3.1.3
+	maxCode       = 50   // service_code and revenue_line_code (contract, "Limits")
+	maxCredential = 8192 // two certificates of RSA keys, or a key of 4096 bits, in base64 of PEM
 
 	// What fits the place of the text on a receipt.
 	maxReceiptTitle      = 80
@@ -226,7 +226,7 @@ func (o object) contact() *db.SetAgencyContactParams {
 func (o object) fee(agencyID string) db.UpsertFeeParams {
 	f := db.UpsertFeeParams{AgencyID: agencyID, Channel: o.text("channel", true), Currency: money.Default}
 	if f.Channel != "" && !slices.Contains(checkout.Channels(), checkout.Channel(f.Channel)) {
-		o.fault("channel", "enum", "must be MOBILE_MONEY, CASH, CARD or BANK_TRANSFER")
+		o.fault("channel", "enum", "must be MOBILE_MONEY, CASH, CARD, BANK_TRANSFER or SWITCH")
 	}
 	if c := o.text("currency", false); c != "" {
 		f.Currency = c
@@ -282,11 +282,33 @@ func (o object) erp(agencyID string, live bool) registry.ERPSettings {
 	if conflict := o.Bool("conflict_is_done"); conflict != nil {
 		e.ConflictIsDone = *conflict
 	}
+	o.object("channels", func(o object) { e.Channels = o.channels() })
 	if !o.object("auth", func(o object) { e.Auth = o.auth() }) {
 		o.fault("auth", "required", "is required")
 	}
 	return e
 }
+
+// channels reads the ERP's words for channels that the contract's first edition does not name.
+func (o object) channels() map[checkout.Channel]string {
+	out := map[checkout.Channel]string{}
+	for _, offer := range checkout.Offers {
+		if offer.Channel.OfContract() {
+			continue
+		}
+		word := o.text(string(offer.Channel), false)
+		switch {
+		case word == "":
+		case !channelPattern.MatchString(word):
+			o.fault(string(offer.Channel), "format", "must be 1 to 32 capital letters, digits or _, as the ERP calls the channel, such as MOBILE_MONEY")
+		default:
+			out[offer.Channel] = word
+		}
+	}
+	return out
+}
+
+var channelPattern = regexp.MustCompile(`^[A-Z0-9_]{1,32}$`)
 
 func (o object) auth() (a registry.ERPAuth) {
 	switch a.Type = registry.AuthType(o.text("type", true)); a.Type {

@@ -92,24 +92,24 @@ func (o object) payoutsOf(a *registry.StatementAccount, code string) {
 // offerOf reads whose money arrives on an account.
 func (o object) offerOf(a *registry.StatementAccount) {
 	a.Offer, a.Fingerprint = o.text("offer", false), o.text("fingerprint", false)
-	channel := a.Kind.Channel()
+	channels := a.Kind.Channels()
 	of, known := checkout.OfferChannel(a.Offer)
 	var offers []string
 	for _, offer := range checkout.Offers {
-		if offer.Channel == channel {
+		if slices.Contains(channels, offer.Channel) {
 			offers = append(offers, offer.ID)
 		}
 	}
 	switch {
 	case a.Kind == "": // a fault already
-	case channel == "" && a.Offer != "":
+	case channels == nil && a.Offer != "":
 		o.fault("offer", "kind", "is not for a bank account: leave it out")
 		a.Offer = ""
-	case channel != "" && a.Offer == "" && len(offers) == 1:
+	case channels != nil && a.Offer == "" && len(offers) == 1:
 		a.Offer = offers[0]
-	case channel != "" && a.Offer == "":
+	case channels != nil && a.Offer == "":
 		o.fault("offer", "required", "is required: %s", strings.Join(offers, ", "))
-	case channel != "" && (!known || of != channel):
+	case channels != nil && (!known || !slices.Contains(channels, of)):
 		o.fault("offer", "enum", "must be one of %s for an account of kind %s", strings.Join(offers, ", "), a.Kind)
 	}
 	o.fingerprintOf(a)

@@ -16,7 +16,9 @@ import (
 	"testing/iotest"
 	"time"
 
+	"quittance/disbursement"
 	"quittance/internal/statements"
+	"quittance/statement"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -471,6 +473,27 @@ func TestReportsOfOperators(t *testing.T) {
 		}
 		if got := strings.Join(faults, "\n"); test.fault == "" && (got != "" || strings.Join(ids, " ") != test.ids) || test.fault != "" && (len(faults) != 1 || !strings.Contains(got, test.fault)) {
 			t.Errorf("%s: %q, %s", test.name, ids, got)
+		}
+	}
+}
+
+// The switch has no statements of its own: a bank writes those of the account, with the whole text of a transfer in the column of
+// our reference. The payout was not found there.
+func TestPayoutReferenceInAText(t *testing.T) {
+	t.Parallel()
+	layout := &statements.Layout{
+		Name: "csv", Separators: ";", Width: 5, ID: []int{1}, Reference: 2, Type: 3, Time: 4, Amount: 5,
+		Types: map[string]statement.Kind{"VIR": statement.KindTransfer, "RET": statement.KindReturn}, TimeFormats: []string{"02/01/2006"}, Decimal: ",",
+	}
+	ref, other := disbursement.NewAttemptID("dsb_1", 0, 1).PayoutRef(), disbursement.NewAttemptID("dsb_1", 1, 1).PayoutRef()
+	text := "E1;" + ref + " Salaire de novembre;VIR;30/11/2026;-150000\nE2;RETOUR " + ref + ";RET;30/11/2026;149950\nE3;" + ref + " " + other + ";VIR;30/11/2026;-1\n"
+	file, lines := read(t, []byte(text), statements.Account{Code: "b", Currency: "XAF", Profile: statements.ProfileCSV, Columns: layout})
+	if len(lines) != 3 || len(file.Faults) != 0 {
+		t.Fatalf("%d lines, %v", len(lines), file.Faults)
+	}
+	for i, want := range []string{ref, ref, ""} { // two references contradict each other
+		if lines[i].PaymentRef != want {
+			t.Errorf("line %d names %q, want %q", i, lines[i].PaymentRef, want)
 		}
 	}
 }

@@ -67,6 +67,10 @@ func checkedRef(cell string) (paymentRef, noticeRef, why string) {
 	case payoutPattern.MatchString(cell):
 		return "", "", "The payout reference fails its check characters."
 	}
+	// A bank writes what a transfer over the switch is for: the payout_ref, and what follows it.
+	if refs := payoutInText.FindAllString(cell, -1); len(refs) == 1 && disbursement.ValidPayoutRef(refs[0]) {
+		return refs[0], "", ""
+	}
 	if strings.Trim(ref, "0123456789") != "" || len(ref) < 14 || len(ref) > 17 {
 		return "", "", "" // some other reference
 	}

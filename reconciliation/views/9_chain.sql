@@ -9,7 +9,7 @@ CREATE OR REPLACE VIEW chain
     livemode        Bool COMMENT 'false for test payments, which are no money',
     kind            LowCardinality(String) COMMENT 'received, given_back (negative), undecided (its operator has not said whether it has the money, or has paid it), paid_out (to a payee of a batch, negative), returned (of a payout)',
     state           LowCardinality(String) COMMENT 'How the money came: completed, late, mismatch, orphan; of given_back and returned: reversed; of undecided: undecided, of a payout sent or unproven; of paid_out: paid',
-    offer_id        LowCardinality(String) COMMENT 'momo, momo_b, card, cash_agency, bank_transfer; empty if unknown. Of a payout the payout account',
+    offer_id        LowCardinality(String) COMMENT 'momo, momo_b, card, cash_agency, bank_transfer, switch; empty if unknown. Of a payout the payout account',
     order_id        String COMMENT 'Order of the integrator; empty for a payout',
     payment_ref     String COMMENT 'Payment reference, 16 digits; of a payout its payout_ref',
     session_id      String COMMENT 'Session (chs_), of a payout the batch (dsb_)',

@@ -28,6 +28,24 @@ type confirmationPayment struct {
 	PayerMasked *string `json:"payer_masked"`
 }
 
+// WithChannel returns a confirmation with its channel as the ERP calls it. A body that is none stays as it is: the ERP says so.
+func WithChannel(body []byte, word func(checkout.Channel) (string, bool)) []byte {
+	var c confirmation
+	if json.Unmarshal(body, &c) != nil {
+		return body
+	}
+	called, ok := word(checkout.Channel(c.Payment.Channel))
+	if !ok || called == c.Payment.Channel {
+		return body
+	}
+	c.Payment.Channel = called
+	out, err := json.Marshal(c)
+	if err != nil {
+		return body
+	}
+	return out
+}
+
 // Confirmation returns the body that confirms the payment of a due of the event's session to
 // the ERP of the agency. The session is completed. The event may be a later one: the body is the same,
 // but for the payer's masked number, which leaves the session 30 days after its end.

@@ -1,6 +1,7 @@
 package payload_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -139,4 +140,21 @@ func cart() checkout.Event {
 		{ERPDueRef: "D-2", SubjectRef: "NIU-1", ServiceCode: "vignette", Amount: 1000, Outstanding: 9000, TransactionID: "tx-2", NoticeID: "notice-2", NoticeRef: "AV-2"},
 	}
 	return e
+}
+
+// An ERP has a word of its own for a channel that the contract does not name; all else of the confirmation stays as it is.
+func TestWithChannel(t *testing.T) {
+	t.Parallel()
+	word := func(c checkout.Channel) (string, bool) {
+		return "VIREMENT", c == checkout.ChannelSwitch
+	}
+	const body = `{"erp_due_ref":"D-1","transaction_id":"t","notice_ref":"AV1","payment_ref":"1234567890123456","subject_ref":null,"amount_minor":5000,"currency":"XAF","partial":false,"paid_at":"2026-11-30T09:00:00.000Z","service_code":"patente","payment":{"channel":"SWITCH","offer_id":"switch","operator_ref":"E\u00261","payer_masked":null}}`
+	if got := string(payload.WithChannel([]byte(body), word)); got != strings.Replace(body, "SWITCH", "VIREMENT", 1) {
+		t.Errorf("got %s", got)
+	}
+	for _, same := range []string{strings.Replace(body, "SWITCH", "CARD", 1), "not a confirmation"} {
+		if got := string(payload.WithChannel([]byte(same), word)); got != same {
+			t.Errorf("%s became %s", same, got)
+		}
+	}
 }

@@ -28,6 +28,7 @@ const (
 	CompletedEventChannelCARD         CompletedEventChannel = "CARD"
 	CompletedEventChannelCASH         CompletedEventChannel = "CASH"
 	CompletedEventChannelMOBILEMONEY  CompletedEventChannel = "MOBILE_MONEY"
+	CompletedEventChannelSWITCH       CompletedEventChannel = "SWITCH"
 )
 
 // Defines values for CompletedEventEvent.
@@ -42,6 +43,7 @@ const (
 	CompletedEventOfferIDCashAgency   CompletedEventOfferID = "cash_agency"
 	CompletedEventOfferIDMomo         CompletedEventOfferID = "momo"
 	CompletedEventOfferIDMomoB        CompletedEventOfferID = "momo_b"
+	CompletedEventOfferIDSwitch       CompletedEventOfferID = "switch"
 )
 
 // Defines values for Currency.
@@ -217,6 +219,7 @@ const (
 	LatePaymentEventChannelCARD         LatePaymentEventChannel = "CARD"
 	LatePaymentEventChannelCASH         LatePaymentEventChannel = "CASH"
 	LatePaymentEventChannelMOBILEMONEY  LatePaymentEventChannel = "MOBILE_MONEY"
+	LatePaymentEventChannelSWITCH       LatePaymentEventChannel = "SWITCH"
 )
 
 // Defines values for LatePaymentEventEvent.
@@ -231,6 +234,7 @@ const (
 	LatePaymentEventOfferIDCashAgency   LatePaymentEventOfferID = "cash_agency"
 	LatePaymentEventOfferIDMomo         LatePaymentEventOfferID = "momo"
 	LatePaymentEventOfferIDMomoB        LatePaymentEventOfferID = "momo_b"
+	LatePaymentEventOfferIDSwitch       LatePaymentEventOfferID = "switch"
 )
 
 // Defines values for PartiallyReversedEventAPIVersion.
@@ -255,6 +259,7 @@ const (
 	PaymentChannelCARD         PaymentChannel = "CARD"
 	PaymentChannelCASH         PaymentChannel = "CASH"
 	PaymentChannelMOBILEMONEY  PaymentChannel = "MOBILE_MONEY"
+	PaymentChannelSWITCH       PaymentChannel = "SWITCH"
 )
 
 // Defines values for PaymentOfferID.
@@ -264,6 +269,7 @@ const (
 	PaymentOfferIDCashAgency   PaymentOfferID = "cash_agency"
 	PaymentOfferIDMomo         PaymentOfferID = "momo"
 	PaymentOfferIDMomoB        PaymentOfferID = "momo_b"
+	PaymentOfferIDSwitch       PaymentOfferID = "switch"
 )
 
 // Defines values for ProblemCode.
@@ -430,7 +436,7 @@ type Completion struct {
 	// Amount The due amount in minor units, without fees.
 	Amount int64 `json:"amount"`
 
-	// Channel `MOBILE_MONEY`, `CASH`, `CARD` or `BANK_TRANSFER`, once the citizen has chosen.
+	// Channel `MOBILE_MONEY`, `CASH`, `CARD`, `BANK_TRANSFER` or `SWITCH`, once the citizen has chosen.
 	Channel string `json:"channel"`
 
 	// CompletedAt When the session was completed: ISO 8601, UTC.
@@ -455,7 +461,7 @@ type Completion struct {
 	// NoticeID UUID of the payment notice.
 	NoticeID string `json:"notice_id"`
 
-	// OfferID `momo`, `momo_b`, `card`, `cash_agency` or `bank_transfer`, once the citizen has chosen.
+	// OfferID `momo`, `momo_b`, `card`, `cash_agency`, `bank_transfer` or `switch`, once the citizen has chosen.
 	OfferID string `json:"offer_id"`
 
 	// OperatorRef The operator's reference of the payment of a completed session.
@@ -1203,7 +1209,7 @@ type Session struct {
 	// Amount The due amount in minor units, without fees.
 	Amount int64 `json:"amount"`
 
-	// Channel `MOBILE_MONEY`, `CASH`, `CARD` or `BANK_TRANSFER`, once the citizen has chosen.
+	// Channel `MOBILE_MONEY`, `CASH`, `CARD`, `BANK_TRANSFER` or `SWITCH`, once the citizen has chosen.
 	Channel string `json:"channel"`
 
 	// CheckoutURL The address where the citizen pays.
@@ -1245,7 +1251,7 @@ type Session struct {
 	// NoticeID UUID of the payment notice.
 	NoticeID string `json:"notice_id"`
 
-	// OfferID `momo`, `momo_b`, `card`, `cash_agency` or `bank_transfer`, once the citizen has chosen.
+	// OfferID `momo`, `momo_b`, `card`, `cash_agency`, `bank_transfer` or `switch`, once the citizen has chosen.
 	OfferID string `json:"offer_id"`
 
 	// OperatorRef The operator's reference of the payment of a completed session.

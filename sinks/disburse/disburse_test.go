@@ -28,6 +28,7 @@ import (
 	"quittance/internal/connector"
 	"quittance/internal/connector/airtel"
 	"quittance/internal/connector/mtn"
+	"quittance/internal/connector/pi"
 	"quittance/internal/disbursements"
 	"quittance/internal/personal"
 	"quittance/schemas"
@@ -125,10 +126,18 @@ func (r *rail) sink() (stop func()) {
 		r.t.Fatal(err)
 	}
 	other := airtel.PayoutAccount{BaseURL: connector.BaseURL(r.operator + "/airtel"), ClientID: "c", ClientSecret: "s", PIN: "4711", PublicKey: base64.StdEncoding.EncodeToString(public)}
+	switchPays, err := pi.NewPayouts(connector.Config{Now: r.Now, Timeout: 500 * time.Millisecond, EnquiriesPerSecond: 100})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	third := pi.Account{BaseURL: connector.BaseURL(r.operator + "/switch"), Purpose: connector.PurposePayout, ClientID: "c", ClientSecret: "s", APIKey: "k", Alias: "a"}
 	account := mtn.PayoutAccount{BaseURL: connector.BaseURL(r.operator + "/mtn"), TargetEnvironment: "mtncongo", SubscriptionKey: "s", APIUser: "u", APIKey: "k"}
 	s, err := disburse.New(disburse.Config{
-		Kafka: r.Kafka, Topology: r.Topology, Codec: r.Codec, Connectors: map[string]connector.PayoutConnector{"mtn": pays, "airtel": airtelPays},
+		Kafka: r.Kafka, Topology: r.Topology, Codec: r.Codec, Connectors: map[string]connector.PayoutConnector{"mtn": pays, "airtel": airtelPays, "switch": switchPays},
 		Account: func(tenantID string, live bool, code, fingerprint string) (disburse.Account, bool) {
+			if code == "switch" {
+				return disburse.Account{Account: third, Operator: "switch"}, tenantID == payroll.Tenant && !live && fingerprint == "f-switch"
+			}
 			if code == "airtel" {
 				return disburse.Account{Account: other, Operator: "airtel"}, tenantID == payroll.Tenant && !live && fingerprint == "f-airtel"
 			}
@@ -163,11 +172,14 @@ type payment struct {
 	Enquiries  int    `json:"enquiries"`
 }
 
-// book returns the operator's book by payout_ref.
-func (r *rail) book() map[string]payment {
+// book returns the book of MTN by payout_ref.
+func (r *rail) book() map[string]payment { return r.bookOf("mtn") }
+
+// bookOf returns the book of an operator by payout_ref; of all operators if it is empty.
+func (r *rail) bookOf(operator string) map[string]payment {
 	r.t.Helper()
 	var all []payment
-	r.call(http.MethodGet, "/control/payouts?operator=mtn", &all)
+	r.call(http.MethodGet, "/control/payouts?operator="+operator, &all)
 	out := map[string]payment{}
 	for _, p := range all {
 		if _, twice := out[p.PayoutRef]; twice {

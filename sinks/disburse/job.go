@@ -219,12 +219,23 @@ func (j *job) Answered(h *calls.Hand, o connector.PayoutOutcome, to calls.Kind) 
 	// That the operator has no such payout proves a refusal only if no other call to pay was made, by this reader or an
 	// earlier one: it may still arrive.
 	o.Absent = o.Absent && j.asked == 1 && h.First()
-	return j.tell(h, wordOf(o), source, string(o.Status))
+	return j.told(h, o, source)
 }
 
 // Enquired tells the answer to an enquiry.
 func (j *job) Enquired(h *calls.Hand, o connector.PayoutOutcome) string {
-	return j.tell(h, wordOf(o), disbursement.FromEnquiry, string(o.Status))
+	return j.told(h, o, disbursement.FromEnquiry)
+}
+
+// told tells an outcome: of money that has come back already, first that it was paid.
+func (j *job) told(h *calls.Hand, o connector.PayoutOutcome, source disbursement.WordSource) string {
+	outcome := j.tell(h, wordOf(o), source, string(o.Status))
+	if !o.Returned || !o.Agrees(j.reference) || outcome != string(o.Status) {
+		return outcome
+	}
+	back := wordOf(o)
+	back.Kind, back.OtherPayee = disbursement.WordReturned, false
+	return j.tell(h, back, source, outcome)
 }
 
 // NeverSent tells that nothing was sent, and why.

@@ -14,6 +14,7 @@ import (
 	"quittance/internal/erp"
 	"quittance/internal/registry"
 	"quittance/schemas"
+	"quittance/schemas/payload"
 	"quittance/schemas/record"
 	"quittance/sinks/delivery"
 )
@@ -97,13 +98,13 @@ func NewPolicy(erps ERPs, client *erp.Client) *Policy {
 	return &Policy{directory: directory{erps}, client: client}
 }
 
-// Send posts the confirmation. The event's id is the transaction_id.
+// Send posts the confirmation, with its channel as the ERP calls it. The event's id is the transaction_id.
 func (p *Policy) Send(ctx context.Context, d *record.Delivery) call.Result {
 	s, ok := p.directory.settings(d.DestinationID)
 	if !ok {
 		return call.Result{Fault: call.FaultUnusable}
 	}
-	return p.client.Confirm(ctx, s, d.EventID, d.Body)
+	return p.client.Confirm(ctx, s, d.EventID, payload.WithChannel(d.Body, s.Channel))
 }
 
 // refusedProbe is the time between two calls to an ERP that refuses our credentials.

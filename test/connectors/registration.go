@@ -102,7 +102,7 @@ func Check(t *testing.T, table connector.Table) {
 			t.Errorf("offer %q is no operator's", offer)
 		case !connected || c.Operator() != operator:
 			t.Errorf("offer %s names %s, which takes no money", offer, operator)
-		case reaches != (channel == checkout.ChannelMobileMoney):
+		case reaches != channel.ByPhone():
 			t.Errorf("offer %s of channel %s, %s reads numbers: %v", offer, channel, operator, reaches)
 		}
 	}

@@ -70,6 +70,7 @@ var looks = []look{
 	{name: "cash", widths: pictureWidths, states: anyOffer, pictured: []page.State{page.StateWaiting}, change: func(v *page.View) {
 		v.Kind, v.Offer, v.Phone, v.Payer, v.BackURL = page.KindCash, "cash_agency", "", "", ""
 	}},
+	{name: "switch", widths: pictureWidths, states: []page.State{page.StateChoose, page.StatePhone, page.StateReview, page.StateWaiting, page.StateFailed}, pictured: []page.State{page.StateChoose, page.StatePhone, page.StateWaiting}, change: asSwitch},
 	{name: "over", widths: pictureWidths, states: []page.State{page.StateWaiting}, change: func(v *page.View) { v.WindowEnds = v.Now }},
 	{name: "refused", widths: pictureWidths, states: []page.State{page.StateFailed}, change: func(v *page.View) { v.FailureCode = "collect.rejected" }},
 	// The longest words and amounts.
@@ -92,6 +93,11 @@ var looks = []look{
 
 // anyOffer are the states whose pages have words for each kind of offer.
 var anyOffer = []page.State{page.StateReview, page.StateWaiting, page.StateCompleted, page.StateFailed, page.StateUndecided}
+
+func asSwitch(v *page.View) {
+	v.Offer, v.FailureCode = "switch", "collect.payer_not_found"
+	v.Offers = append(slices.Clone(v.Offers), page.Offer{ID: "switch", Kind: page.KindMobileMoney})
+}
 
 func asCard(v *page.View) {
 	v.Kind, v.Offer, v.Phone, v.Payer, v.BackURL = page.KindCard, "card", "", "", ""

@@ -8,7 +8,7 @@ import (
 )
 
 // hostedOffers are the demo application's offers in XAF, in their order.
-var hostedOffers = []string{"momo", "momo_b", "cash_agency"}
+var hostedOffers = []string{"momo", "momo_b", "cash_agency", "switch"}
 
 // visitor is a row of the table: what a citizen does, which pages must be shown, and what
 // the systems must know in the end.
@@ -43,6 +43,7 @@ type visitor struct {
 var spellings = map[string][]string{
 	"momo":   {"06 600 00 %s", "0660000%s", "+242 06 600 00 %s", "06-600-00-%s", "00242 0660000%s", "06.600.00.%s"},
 	"momo_b": {"05 500 00 %s", "0550000%s", "+242 05 500 00 %s", "05-500-00-%s", "00242 0550000%s", "05.500.00.%s"},
+	"switch": {"04 400 00 %s", "0440000%s", "+242 04 400 00 %s"},
 	"card":   {"4000 0000 0000 00%s", "40000000000000%s", "4000-0000-0000-00%s"},
 }
 
@@ -82,6 +83,20 @@ func byPhone(offer string) []visitor {
 		}
 	}
 	return ended(offer, rows)
+}
+
+// bySwitch returns requests to pay over the regional switch, whose outcomes are found by enquiries alone.
+func bySwitch() []visitor {
+	rows := []visitor{
+		{name: "01 approved at once", pages: "waiting completed"},
+		{name: "04 rejected", pages: "waiting failed", failure: "collect.rejected"},
+		{name: "10 approved late", pages: "waiting undecided late", scenario: "late", clock: 1, failure: "collect.approval_timeout", late: true},
+	}
+	for i := range rows {
+		v := &rows[i]
+		v.offer, v.answers, v.pages, v.collect = "switch", []string{number("switch", v.name[:2], i)}, "choose number review "+v.pages, 1
+	}
+	return ended("switch", rows)
 }
 
 // byCard returns a payment with each button and each magic card of the acquirer's page.
@@ -247,6 +262,7 @@ var titles = map[string]map[string]string{
 	"choose":     {"fr": "Comment voulez-vous payer ?", "en": "How do you want to pay?"},
 	"none":       {"fr": "Paiement impossible pour le moment", "en": "Payment is not possible at the moment"},
 	"phone":      {"fr": "Votre numéro mobile money", "en": "Your mobile money number"},
+	"number":     {"fr": "Votre numéro", "en": "Your number"},
 	"review":     {"fr": "Vérifiez avant de payer", "en": "Check before you pay"},
 	"waiting":    {"fr": "Confirmez sur votre téléphone", "en": "Confirm on your phone"},
 	"bankwait":   {"fr": "Payez sur la page de la banque", "en": "Pay on the bank’s page"},
@@ -278,7 +294,7 @@ func called(title, lang string) string {
 // formsOf are the forms of each page, by the last part of their action. No other page has
 // a form.
 var formsOf = map[string][]string{
-	"choose": {"offer", "cancel"}, "phone": {"phone", "cancel"}, "review": {"pay", "cancel"}, "cash": {"cancel"}, "none": {"cancel"}, "question": {"cancel"},
+	"choose": {"offer", "cancel"}, "phone": {"phone", "cancel"}, "number": {"phone", "cancel"}, "review": {"pay", "cancel"}, "cash": {"cancel"}, "none": {"cancel"}, "question": {"cancel"},
 }
 
 // offerNames are the names of the offers on the pages.
@@ -287,6 +303,7 @@ var offerNames = map[string]map[string]string{
 	"momo_b":      {"fr": "Airtel Money", "en": "Airtel Money"},
 	"card":        {"fr": "Carte bancaire", "en": "Bank card"},
 	"cash_agency": {"fr": "Espèces au guichet", "en": "Cash at a counter"},
+	"switch":      {"fr": "Autre compte ou portefeuille", "en": "Another account or wallet"},
 }
 
 // refusalWords are parts of the texts that explain a failure.

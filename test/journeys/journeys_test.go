@@ -95,7 +95,7 @@ func TestJourneys(t *testing.T) {
 
 	pattern, chosen := os.LookupEnv("QUITTANCE_JOURNEYS")
 	only := regexp.MustCompile(pattern)
-	offers := [][]visitor{byPhone("momo"), byPhone("momo_b"), byCard(), byCash()}
+	offers := [][]visitor{byPhone("momo"), byPhone("momo_b"), byCard(), byCash(), bySwitch()}
 	ways := []string{withScript, without, embedded}
 	for n, outcomes := range offers {
 		for i := range outcomes {

@@ -34,6 +34,8 @@ type Installation struct {
 	Keys     *secret.Keys
 	// BrokerTimes has processors believe the broker's times alone, as in production. Then the clock is not moved.
 	BrokerTimes bool
+	// More are accounts that its batches pay from beside those of payroll.Opening.
+	More []disbursement.Payout
 
 	t       *testing.T
 	offset  atomic.Int64
@@ -252,7 +254,9 @@ func (i *Installation) Sealed(id string, n int) disbursement.Batch {
 // SealedOf makes a sealed batch of lines, which are in the order of their line_ref.
 func (i *Installation) SealedOf(id string, lines ...disbursement.NewLine) disbursement.Batch {
 	i.t.Helper()
-	i.OK(processor.SenderOperator, id, payroll.Opening("ref-"+id, i.Now().Format(time.DateOnly)))
+	opening := payroll.Opening("ref-"+id, i.Now().Format(time.DateOnly))
+	opening.Accounts = append(opening.Accounts, i.More...)
+	i.OK(processor.SenderOperator, id, opening)
 	var b disbursement.Batch
 	for from := 0; from < len(lines); from += disbursement.MaxLinesAdded {
 		b = i.OK(processor.SenderOperator, id, disbursement.AddLines{ImportID: "i", Position: from, Lines: lines[from:min(len(lines), from+disbursement.MaxLinesAdded)]})

@@ -65,6 +65,7 @@ agencies:
         base_url: http://127.0.0.1:8081/erp/impots
         auth: {type: bearer, token: erp-token-very-private}
         conflict_is_done: true
+        channels: {SWITCH: MOBILE_MONEY}
         networks: [127.0.0.0/8]
       live:
         base_url: https://10.20.0.7:8443/api/

@@ -24,7 +24,7 @@ func TestEveryOfferHasAnOperator(t *testing.T) {
 // Registry files and sealed values in Postgres have the names of accounts: they never change.
 func TestNamesOfAccounts(t *testing.T) {
 	t.Parallel()
-	want := map[string]string{"mtn": "momo", "airtel": "momo_b", "card": "card"}
+	want := map[string]string{"mtn": "momo", "airtel": "momo_b", "card": "card", "switch": "switch"}
 	for _, r := range all.Operators().Operators {
 		if name, ok := want[r.Operator]; ok && name != r.Collector.Account.Name {
 			t.Errorf("the account of %s is called %s", r.Operator, r.Collector.Account.Name)
@@ -34,7 +34,7 @@ func TestNamesOfAccounts(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("operators without a registration: %v", want)
 	}
-	for operator, name := range map[string]string{"mtn": "mtn_payout", "airtel": "airtel_payout"} {
+	for operator, name := range map[string]string{"mtn": "mtn_payout", "airtel": "airtel_payout", "switch": "switch_payout"} {
 		if a, ok := all.Operators().AccountOf(operator, connector.PurposePayout); !ok || a.Name != name {
 			t.Errorf("the payout account of %s is called %q", operator, a.Name)
 		}

@@ -579,6 +579,7 @@ type ErpSetting struct {
 	ConflictIsDone bool
 	Networks       []netip.Prefix
 	MaxInFlight    int64
+	Channels       []string
 }
 
 type Fee struct {

@@ -803,11 +803,11 @@ func (q *Queries) UpsertConnectorAccount(ctx context.Context, arg UpsertConnecto
 }
 
 const upsertERPSettings = `-- name: UpsertERPSettings :exec
-INSERT INTO erp_settings (agency_id, live, base_url, auth_type, auth_name, auth_sealed, conflict_is_done, networks)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+INSERT INTO erp_settings (agency_id, live, base_url, auth_type, auth_name, auth_sealed, conflict_is_done, networks, channels)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 ON CONFLICT (agency_id, live) DO UPDATE SET base_url = excluded.base_url, auth_type = excluded.auth_type,
     auth_name = excluded.auth_name, auth_sealed = excluded.auth_sealed,
-    conflict_is_done = excluded.conflict_is_done, networks = excluded.networks
+    conflict_is_done = excluded.conflict_is_done, networks = excluded.networks, channels = excluded.channels
 `
 
 type UpsertERPSettingsParams struct {
@@ -819,6 +819,7 @@ type UpsertERPSettingsParams struct {
 	AuthSealed     []byte
 	ConflictIsDone bool
 	Networks       []netip.Prefix
+	Channels       []string
 }
 
 func (q *Queries) UpsertERPSettings(ctx context.Context, arg UpsertERPSettingsParams) error {
@@ -831,6 +832,7 @@ func (q *Queries) UpsertERPSettings(ctx context.Context, arg UpsertERPSettingsPa
 		arg.AuthSealed,
 		arg.ConflictIsDone,
 		arg.Networks,
+		arg.Channels,
 	)
 	return err
 }

@@ -628,9 +628,9 @@ export interface components {
             notice_id: string | null;
             /** @description UUID of the payment of a completed session. */
             transaction_id: string | null;
-            /** @description `MOBILE_MONEY`, `CASH`, `CARD` or `BANK_TRANSFER`, once the citizen has chosen. */
+            /** @description `MOBILE_MONEY`, `CASH`, `CARD`, `BANK_TRANSFER` or `SWITCH`, once the citizen has chosen. */
             channel: string | null;
-            /** @description `momo`, `momo_b`, `card`, `cash_agency` or `bank_transfer`, once the citizen has chosen. */
+            /** @description `momo`, `momo_b`, `card`, `cash_agency`, `bank_transfer` or `switch`, once the citizen has chosen. */
             offer_id: string | null;
             /** @description The operator's reference of the payment of a completed session. */
             operator_ref: string | null;
@@ -725,9 +725,9 @@ export interface components {
             failure_code: string | null;
             /** @description UUID of the payment of a completed session. */
             transaction_id: string | null;
-            /** @description `MOBILE_MONEY`, `CASH`, `CARD` or `BANK_TRANSFER`, once the citizen has chosen. */
+            /** @description `MOBILE_MONEY`, `CASH`, `CARD`, `BANK_TRANSFER` or `SWITCH`, once the citizen has chosen. */
             channel: string | null;
-            /** @description `momo`, `momo_b`, `card`, `cash_agency` or `bank_transfer`, once the citizen has chosen. */
+            /** @description `momo`, `momo_b`, `card`, `cash_agency`, `bank_transfer` or `switch`, once the citizen has chosen. */
             offer_id: string | null;
             /** @description The operator's reference of the payment of a completed session. */
             operator_ref: string | null;
@@ -830,9 +830,9 @@ export interface components {
             /** Format: uuid */
             transaction_id: string;
             /** @enum {string} */
-            channel: "MOBILE_MONEY" | "CASH" | "CARD" | "BANK_TRANSFER";
+            channel: "MOBILE_MONEY" | "CASH" | "CARD" | "BANK_TRANSFER" | "SWITCH";
             /** @enum {string} */
-            offer_id: "momo" | "momo_b" | "card" | "cash_agency" | "bank_transfer";
+            offer_id: "momo" | "momo_b" | "card" | "cash_agency" | "bank_transfer" | "switch";
             /** @description The operator's reference of the payment. */
             operator_ref: string;
             /** Format: int64 */

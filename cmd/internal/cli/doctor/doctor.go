@@ -266,6 +266,9 @@ func (m examination) checks(role string, needs map[roles.Need]bool) []Check {
 	if needs[roles.NeedPayouts] {
 		out = append(out, Check{"payouts", func(ctx context.Context) (string, error) { return m.checkOperators(ctx, true) }}, Check{"payout accounts", m.checkPayoutAccounts})
 	}
+	if needs[roles.NeedOperators] || needs[roles.NeedPayouts] {
+		out = append(out, Check{"notices", m.checkNotices})
+	}
 	return out
 }
 

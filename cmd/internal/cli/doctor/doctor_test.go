@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -75,7 +76,42 @@ func TestDoctorNamesPayoutsThatWait(t *testing.T) {
 	h.Exec(t, `INSERT INTO disbursement_steps (batch, sequence, type, at, lines, detail, partition, "offset") VALUES
 		('dsb_1', 1, 'account.paused', '2026-11-20T08:00:00Z', 0, '{"account": "mtn_payout", "reason": "NOT_ENOUGH_FUNDS"}', 0, 1), ('dsb_1', 2, 'account.paused', '2026-11-20T09:00:00Z', 0, '{"account": "airtel_payout", "reason": "PIN", "closed": "true"}', 0, 2)`)
 	has("disburse", "WARNING: without an answer: mtn/live/payouts since ", "payout accounts (`payouts`", "WARNING: nobody is paid from mtn_payout of impots/live, paused since 2026-11-20 08:00:00 UTC (NOT_ENOUGH_FUNDS); airtel_payout of impots/live, closed since", "batches try-account")
-	has("collect", "ok    operators        none is away")
+	has("collect", "ok    operators        none is away", "notices          none")
+}
+
+// The connector of the switch is certified by nobody, and the switch knows an account by a certificate that ends: doctor says both.
+func TestDoctorSaysNotices(t *testing.T) {
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	t.Setenv("QUITTANCE_MASTER_KEYS", h.Keys.Reveal())
+	const account = "{base_url: https://switch.example.org, client_id: a, client_secret: switch-private, api_key: switch-key, alias: b, "
+	h.Seed(t, "agencies: [{id: "+registries.AgencyA+", slug: impots, name: X, payouts: {test: {switch_payout: "+account+"modes: [alias], certificate: none, private_key: none}}}, connectors: {test: {switch: "+account+
+		"certificate: "+strings.TrimSpace(demoField(t, "certificate"))+", private_key: "+demoField(t, "private_key")+"}}}}]")
+	on := topics.Make(t, 2)
+	_, out, _ := clitest.Run(t, doctor.Command(nil), "doctor", "disburse", "--kafka", on.Kafka.Brokers[0], "--topic-prefix", on.Kafka.Prefix, "--schema-registry", servers.SchemaRegistry(t), "--postgres", h.DSN)
+	for _, want := range []string{
+		"switch of impots/test: profile pi; not certified by GIMAC; its certificate ends on 2126-",
+		"switch_payout of impots/test: profile pi; not certified by GIMAC; WARNING: the account's certificate and private_key do not belong together",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+}
+
+// demoField returns a field of the demo agency's account at the switch.
+func demoField(t *testing.T, name string) string {
+	t.Helper()
+	file, err := os.ReadFile("../../../../deploy/dev/registry.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, found := strings.Cut(string(file), " "+name+": ")
+	if !found {
+		t.Fatalf("the demo registry has no %s", name)
+	}
+	value, _, _ := strings.Cut(after, "\n")
+	return value
 }
 
 // It says which rights of its role the user of Postgres lacks, and which it has beside them.

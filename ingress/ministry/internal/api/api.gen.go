@@ -151,7 +151,7 @@ type Completion struct {
 	// Amount The due amount in minor units, without fees.
 	Amount int64 `json:"amount"`
 
-	// Channel `MOBILE_MONEY`, `CASH`, `CARD` or `BANK_TRANSFER`, once the citizen has chosen.
+	// Channel `MOBILE_MONEY`, `CASH`, `CARD`, `BANK_TRANSFER` or `SWITCH`, once the citizen has chosen.
 	Channel *string `json:"channel"`
 
 	// CompletedAt When the session was completed: ISO 8601, UTC.
@@ -176,7 +176,7 @@ type Completion struct {
 	// NoticeID UUID of the payment notice.
 	NoticeID string `json:"notice_id"`
 
-	// OfferID `momo`, `momo_b`, `card`, `cash_agency` or `bank_transfer`, once the citizen has chosen.
+	// OfferID `momo`, `momo_b`, `card`, `cash_agency`, `bank_transfer` or `switch`, once the citizen has chosen.
 	OfferID *string `json:"offer_id"`
 
 	// OperatorRef The operator's reference of the payment of a completed session.
@@ -270,7 +270,7 @@ type Session struct {
 	// Amount The due amount in minor units, without fees.
 	Amount int64 `json:"amount"`
 
-	// Channel `MOBILE_MONEY`, `CASH`, `CARD` or `BANK_TRANSFER`, once the citizen has chosen.
+	// Channel `MOBILE_MONEY`, `CASH`, `CARD`, `BANK_TRANSFER` or `SWITCH`, once the citizen has chosen.
 	Channel *string `json:"channel"`
 
 	// CheckoutURL The address where the citizen pays.
@@ -312,7 +312,7 @@ type Session struct {
 	// NoticeID UUID of the payment notice.
 	NoticeID *string `json:"notice_id"`
 
-	// OfferID `momo`, `momo_b`, `card`, `cash_agency` or `bank_transfer`, once the citizen has chosen.
+	// OfferID `momo`, `momo_b`, `card`, `cash_agency`, `bank_transfer` or `switch`, once the citizen has chosen.
 	OfferID *string `json:"offer_id"`
 
 	// OperatorRef The operator's reference of the payment of a completed session.
