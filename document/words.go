@@ -55,6 +55,9 @@ var noticeTexts = language.Table[noticeWords]{
 			MeansMobileMoney: "Scannez le code, saisissez votre numéro, puis confirmez avec votre code secret sur votre téléphone.",
 			MeansCard:        "Scannez le code, puis saisissez votre carte sur la page sécurisée de la banque.",
 			MeansCash:        "Présentez cet avis à un guichet de l’administration. L’agent vous remettra un reçu.",
+			MeansTransfer: "Demandez à votre banque un virement du total exact. Titulaire du compte\u00a0: %s. Banque\u00a0: %s. Compte\u00a0: %s. Motif\u00a0: %s. " +
+				"Un virement prend un à trois jours ouvrés. Le paiement est effectué lorsque la banque a enregistré le virement, avant la fin de validité de l’avis. " +
+				"Si le montant est différent ou si la référence manque, le virement ne paie pas cet avis\u00a0: l’administration doit d’abord rechercher à quoi il correspond.",
 		},
 		Labels: Labels{Original: "Montant initial", Added: "De plus que le montant initial (pénalités, intérêts)", Outstanding: "Reste dû", Minimum: "Minimum", DueOn: "Échéance", ToPay: "À payer", Lines: "Sommes dues", How: "Comment payer"},
 	},
@@ -68,6 +71,9 @@ var noticeTexts = language.Table[noticeWords]{
 			MeansMobileMoney: "Scan the code, enter your number, then confirm with your secret code on your phone.",
 			MeansCard:        "Scan the code, then enter your card on the bank’s secure page.",
 			MeansCash:        "Show this notice at a counter of the agency. The clerk gives you a receipt.",
+			MeansTransfer: "Ask your bank for a transfer of the exact total. Account holder: %s. Bank: %s. Account: %s. Remittance text: %s. " +
+				"A transfer takes one to three working days. The payment is made when the bank has booked it, before the notice ends. " +
+				"With another amount or without the reference the transfer does not pay this notice: the agency must find out first what it is for.",
 		},
 		Labels: Labels{Original: "Original amount", Added: "More than the original amount (penalties, interest)", Outstanding: "Still owed", Minimum: "Minimum", DueOn: "Due on", ToPay: "To pay", Lines: "Amounts owed", How: "How to pay"},
 	},

@@ -344,7 +344,7 @@ func (c *cart) checkAmount(i int, amount int64, due erp.Due) {
 // price sets the offers of a session.
 func (s *Service) price(c *cart, session *checkout.Session) error {
 	session.Offers = c.portal.PricedOffers(session.Amount,
-		func(id string) bool { return s.cfg.Registry.Takes(c.agency.ID, s.cfg.Live, id, session.Currency) },
+		func(id string) bool { return s.offers(c.agency.ID, id, session.Currency) },
 		func(channel checkout.Channel) (money.Schedule, bool) {
 			return s.cfg.Registry.Fee(c.agency.ID, channel, session.Currency)
 		})

@@ -40,6 +40,7 @@ type Registry interface {
 	Takes(agencyID string, live bool, offer, currency string) bool
 	// HasChannel reports whether an offer of the agency can be paid in a mode and a currency.
 	HasChannel(agencyID string, live bool, offer, currency string) bool
+	ERP(agencyID string, live bool) (registry.ERPSettings, bool)
 	Fee(agencyID string, channel checkout.Channel, currency string) (money.Schedule, bool)
 }
 

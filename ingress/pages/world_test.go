@@ -366,6 +366,10 @@ func (agencies) Counters(tenantID string, live bool) []string {
 	return nil
 }
 
+func (agencies) TransferAccount(string, bool, string) (page.Transfer, bool) {
+	return page.Transfer{Holder: "Trésor public", Bank: "Banque d’essai", IBAN: "CG3930011000101013451300019"}, true
+}
+
 func (agencies) AccountOf(string, bool, string) string { return "account" }
 
 func (agencies) Embeds(origin string) bool { return origin == "https://guichet.example" }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"quittance/checkout"
 	"quittance/internal/secret"
 )
 
@@ -170,11 +171,19 @@ type ERPSettings struct {
 	// ConflictIsDone: the answer 409 to a confirmation means that the ERP has it already.
 	ConflictIsDone bool
 	// Networks contain the addresses that the ERP may have. None: public addresses only.
-	Networks    []netip.Prefix
+	Networks []netip.Prefix
+	// Channels are those that confirmations may have beside the ones that the contract names.
+	Channels    []checkout.Channel
 	MaxInFlight int
 	// Locked means that the secret does not open with this process's master keys, or that the row does
 	// not verify (internal/signed); it then holds nothing else. Confirmations wait.
 	Locked bool
+}
+
+// Told reports whether the ERP takes confirmations of payments by the channel. Each ERP takes those that the
+// contract names.
+func (e ERPSettings) Told(c checkout.Channel) bool {
+	return c != checkout.ChannelBankTransfer || slices.Contains(e.Channels, c)
 }
 
 // Platform holds the settings of the platform.

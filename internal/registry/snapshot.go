@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"quittance/checkout"
 	"quittance/internal/form"
 	"quittance/internal/operation"
 	"quittance/internal/registry/db"
@@ -214,8 +215,16 @@ func (l *loader) backends() {
 			AgencyID: r.AgencyID, Live: r.Live, BaseURL: fromStored(r.BaseUrl, l.simulators),
 			Auth:           ERPAuth{Type: AuthType(r.AuthType), Name: r.AuthName, Secret: secret.NewText(string(auth))},
 			ConflictIsDone: r.ConflictIsDone, Networks: r.Networks, MaxInFlight: int(r.MaxInFlight), Locked: !ok,
+			Channels: channelsOf(r.Channels),
 		}
 	})
+}
+
+func channelsOf(names []string) (channels []checkout.Channel) {
+	for _, name := range names {
+		channels = append(channels, checkout.Channel(name))
+	}
+	return channels
 }
 
 func (l *loader) applications() {

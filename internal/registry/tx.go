@@ -163,7 +163,7 @@ func (t *Tx) PutERP(ctx context.Context, e ERPSettings) error {
 	old, ok := t.Before.erp[modeKey{e.AgencyID, e.Live}]
 	forged := t.rows.Forged(signed.NewID("erp_settings", e.AgencyID, e.Live))
 	if ok && !forged && !old.Locked && old.BaseURL == e.BaseURL && old.Auth.Type == e.Auth.Type && old.Auth.Name == e.Auth.Name &&
-		old.Auth.Secret.Equal(e.Auth.Secret) && old.ConflictIsDone == e.ConflictIsDone && slices.Equal(old.Networks, e.Networks) {
+		old.Auth.Secret.Equal(e.Auth.Secret) && old.ConflictIsDone == e.ConflictIsDone && slices.Equal(old.Networks, e.Networks) && slices.Equal(old.Channels, e.Channels) {
 		return nil
 	}
 	if err := t.Anew(ctx, "erp_settings", e.AgencyID, e.Live); err != nil {
@@ -173,9 +173,13 @@ func (t *Tx) PutERP(ctx context.Context, e ERPSettings) error {
 	if err != nil {
 		return err
 	}
+	channels := make([]string, len(e.Channels))
+	for i, c := range e.Channels {
+		channels[i] = string(c)
+	}
 	return t.q.UpsertERPSettings(ctx, db.UpsertERPSettingsParams{
 		AgencyID: e.AgencyID, Live: e.Live, BaseUrl: ToStored(e.BaseURL), AuthType: string(e.Auth.Type), AuthName: e.Auth.Name,
-		AuthSealed: sealed, ConflictIsDone: e.ConflictIsDone, Networks: e.Networks,
+		AuthSealed: sealed, ConflictIsDone: e.ConflictIsDone, Networks: e.Networks, Channels: channels,
 	})
 }
 

@@ -282,6 +282,13 @@ func (o object) erp(agencyID string, live bool) registry.ERPSettings {
 	if conflict := o.Bool("conflict_is_done"); conflict != nil {
 		e.ConflictIsDone = *conflict
 	}
+	o.Texts("channels", func(s string) error {
+		if checkout.Channel(s) != checkout.ChannelBankTransfer {
+			return errors.New("must be BANK_TRANSFER: leave out MOBILE_MONEY, CASH and CARD, which each ERP takes")
+		}
+		e.Channels = append(e.Channels, checkout.ChannelBankTransfer)
+		return nil
+	})
 	if !o.object("auth", func(o object) { e.Auth = o.auth() }) {
 		o.fault("auth", "required", "is required")
 	}

@@ -579,6 +579,7 @@ type ErpSetting struct {
 	ConflictIsDone bool
 	Networks       []netip.Prefix
 	MaxInFlight    int64
+	Channels       []string
 }
 
 type Fee struct {
@@ -1100,6 +1101,8 @@ type StatementAccount struct {
 	BatchPattern  string
 	Columns       []byte
 	KeepYears     int64
+	Holder        string
+	Bank          string
 }
 
 type StatementExit struct {
