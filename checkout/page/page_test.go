@@ -187,7 +187,7 @@ func TestForms(t *testing.T) {
 		}
 		var want []string
 		if v.State == page.StateChoose {
-			want = []string{"momo", "momo_b", "card", "cash_agency"}
+			want = []string{"momo", "momo_b", "card", "cash_agency", "bank_transfer"}
 		}
 		if !slices.Equal(offers, want) {
 			t.Errorf("offers are %v, want %v", offers, want)
