@@ -105,6 +105,15 @@ var Offers = []Offer{
 	{ID: OfferSwitch, Channel: ChannelSwitch},
 }
 
+// TransferTime is how long a bank transfer must be able to take: it is offered while a session has so much of its lifetime
+// left.
+const TransferTime = 72 * time.Hour
+
+// Offered reports whether citizens are shown the session's offer at a time.
+func (s Session) Offered(o Offer, at time.Time) bool {
+	return o.Channel.Origin() != OriginStatement || s.ExpiresAt.Sub(at) >= TransferTime
+}
+
 // OfferChannel returns the channel of an offer; ok is false for an unknown offer.
 func OfferChannel(offer string) (channel Channel, ok bool) {
 	for _, o := range Offers {

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -26,6 +27,8 @@ type Slip struct {
 	// Dues has at least one.
 	Dues []Due
 	Ways []WayToPay
+	// Transfer is the account of MeansTransfer. It is empty without such a way.
+	Transfer Transfer
 	// Base is the address of the pages without a slash at its end, such as
 	// https://paiement.example.cg.
 	Base string
@@ -54,7 +57,11 @@ const (
 	MeansCard        Means = "CARD"
 	MeansCash        Means = "CASH"
 	MeansSwitch      Means = "SWITCH"
+	MeansTransfer    Means = "BANK_TRANSFER"
 )
+
+// Transfer is a bank account to which money is transferred. Account is its IBAN in groups, or its number.
+type Transfer struct{ Holder, Bank, Account string }
 
 // WayToPay is one offer with its fee, in minor units. Name is in the language of the notice.
 type WayToPay struct {
@@ -144,9 +151,11 @@ func NewNotice(lang money.Language, slip Slip) (Notice, error) {
 		n.Lines = append(n.Lines, amounts.line(due))
 	}
 	for _, way := range slip.Ways {
-		n.Ways = append(n.Ways, Way{
-			Name: way.Name, Fee: amounts.of(way.Fee), Total: amounts.of(slip.Amount + way.Fee), How: w.How[way.Means],
-		})
+		how := w.How[way.Means]
+		if way.Means == MeansTransfer {
+			how = fmt.Sprintf(how, slip.Transfer.Holder, slip.Transfer.Bank, slip.Transfer.Account, n.PaymentRef)
+		}
+		n.Ways = append(n.Ways, Way{Name: way.Name, Fee: amounts.of(way.Fee), Total: amounts.of(slip.Amount + way.Fee), How: how})
 	}
 	n.Stub = []Row{
 		{Label: w.Agency, Value: slip.Agency.Name},

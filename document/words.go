@@ -56,6 +56,9 @@ var noticeTexts = language.Table[noticeWords]{
 			MeansCard:        "Scannez le code, puis saisissez votre carte sur la page sécurisée de la banque.",
 			MeansSwitch:      "Scannez le code, saisissez le numéro de votre compte ou portefeuille, puis acceptez la demande auprès de votre établissement.",
 			MeansCash:        "Présentez cet avis à un guichet de l’administration. L’agent vous remettra un reçu.",
+			MeansTransfer: "Demandez à votre banque un virement du total exact. Titulaire du compte\u00a0: %s. Banque\u00a0: %s. Compte\u00a0: %s. Motif\u00a0: %s. " +
+				"Un virement prend un à trois jours ouvrés. Le paiement est effectué lorsque la banque a enregistré le virement, avant la fin de validité de l’avis. " +
+				"Si le montant est différent ou si la référence manque, le virement ne paie pas cet avis\u00a0: l’administration doit d’abord rechercher à quoi il correspond.",
 		},
 		Labels: Labels{Original: "Montant initial", Added: "De plus que le montant initial (pénalités, intérêts)", Outstanding: "Reste dû", Minimum: "Minimum", DueOn: "Échéance", ToPay: "À payer", Lines: "Sommes dues", How: "Comment payer"},
 	},
@@ -70,6 +73,9 @@ var noticeTexts = language.Table[noticeWords]{
 			MeansCard:        "Scan the code, then enter your card on the bank’s secure page.",
 			MeansSwitch:      "Scan the code, enter the number of your account or wallet, then accept the request at your institution.",
 			MeansCash:        "Show this notice at a counter of the agency. The clerk gives you a receipt.",
+			MeansTransfer: "Ask your bank for a transfer of the exact total. Account holder: %s. Bank: %s. Account: %s. Remittance text: %s. " +
+				"A transfer takes one to three working days. The payment is made when the bank has booked it, before the notice ends. " +
+				"With another amount or without the reference the transfer does not pay this notice: the agency must find out first what it is for.",
 		},
 		Labels: Labels{Original: "Original amount", Added: "More than the original amount (penalties, interest)", Outstanding: "Still owed", Minimum: "Minimum", DueOn: "Due on", ToPay: "To pay", Lines: "Amounts owed", How: "How to pay"},
 	},

@@ -57,8 +57,10 @@ func full(state page.State, lang money.Language) page.View {
 			{ID: "momo_b", Kind: page.KindMobileMoney},
 			{ID: "card", Kind: page.KindCard},
 			{ID: "cash_agency", Kind: page.KindCash},
+			{ID: "bank_transfer", Kind: page.KindTransfer},
 		},
-		Offer: "momo_b", OfferLabel: "Airtel Money", Phone: "06 600 00 01", Payer: "+242066000001",
+		Transfer: page.Transfer{Holder: "Trésor public", Bank: "Banque d’essai", IBAN: "CG3930011000101013451300019"},
+		Offer:    "momo_b", OfferLabel: "Airtel Money", Phone: "06 600 00 01", Payer: "+242066000001",
 		Hidden: []page.Field{{Name: "step", Value: "next"}, {Name: "attempt", Value: "01K9"}},
 		Now:    now, WindowEnds: now.Add(4*time.Minute + 37*time.Second), USSD: "*105#",
 		Version: "7", LiveURL: "/c/chs_1/live",
@@ -121,8 +123,8 @@ func TestForms(t *testing.T) {
 	everyPage(t, func(t *testing.T, v page.View, _ string, root *element) {
 		forms := root.all("form")
 		steps := v.State == page.StateChoose || v.State == page.StatePhone || v.State == page.StateReview
-		if v.State == page.StateCash || v.State == page.StateCancel {
-			method := map[page.State]string{page.StateCash: "get", page.StateCancel: "post"}[v.State]
+		if v.State == page.StateCash || v.State == page.StateTransfer || v.State == page.StateCancel {
+			method := map[page.State]string{page.StateCash: "get", page.StateTransfer: "get", page.StateCancel: "post"}[v.State]
 			if len(forms) != 1 || !strings.HasSuffix(forms[0].attr["action"], "/cancel") || forms[0].attr["method"] != method {
 				t.Fatalf("%d forms, want the citizen's cancel alone, by %s", len(forms), method)
 			}
@@ -185,7 +187,7 @@ func TestForms(t *testing.T) {
 		}
 		var want []string
 		if v.State == page.StateChoose {
-			want = []string{"momo", "momo_b", "card", "cash_agency"}
+			want = []string{"momo", "momo_b", "card", "cash_agency", "bank_transfer"}
 		}
 		if !slices.Equal(offers, want) {
 			t.Errorf("offers are %v, want %v", offers, want)
@@ -430,7 +432,7 @@ func TestAccessibleStructure(t *testing.T) {
 		}
 		// Only without JavaScript does a page load itself again.
 		want := 0
-		if (v.State == page.StateWaiting || v.State == page.StateCash || v.State == page.StateBusy) && v.Embed == nil {
+		if (v.State == page.StateWaiting || v.State == page.StateCash || v.State == page.StateTransfer || v.State == page.StateBusy) && v.Embed == nil {
 			want = 1
 		}
 		const refresh = `<noscript><meta http-equiv="refresh" content="10;url=/c/chs_1?lang=fr&amp;reloads=4#status"></noscript>`

@@ -101,7 +101,7 @@ func (s State) step() bool {
 
 // sums reports whether the page shows due, fee and total.
 func (s State) sums() bool {
-	return s == StateReview || s == StateCash || s == StateWaiting || s == StateCompleted || s == StateUndecided || s == StateLate || s == StateReversed
+	return s == StateReview || s == StateCash || s == StateTransfer || s == StateWaiting || s == StateCompleted || s == StateUndecided || s == StateLate || s == StateReversed
 }
 
 // settled reports whether the order of a review is paid already, so that nothing may be
@@ -133,11 +133,13 @@ func (v View) check() error {
 		return fmt.Errorf("%w: address of the citizen's cancel does not end in /cancel", ErrView)
 	case v.State == StateCancel && (v.CancelAction == "" || v.BackURL == ""):
 		return fmt.Errorf("%w: no way to cancel, or to go on", ErrView)
-	case (v.State == StateWaiting || v.State == StateCash || v.State == StateBusy) && v.LiveURL != "" && v.SelfURL == "":
+	case (v.State == StateWaiting || v.State == StateCash || v.State == StateTransfer || v.State == StateBusy) && v.LiveURL != "" && v.SelfURL == "":
 		return fmt.Errorf("%w: live status without an address to load again", ErrView)
 	case v.State == StateCompleted && v.Send != nil && v.Send.Action == "":
 		return fmt.Errorf("%w: no address for the form of the receipt", ErrView)
-	case (v.State == StateCash || v.State == StatePaid || v.State == StateHeld || v.State == StateClosed) && v.PaymentRef == "":
+	case v.State == StateTransfer && (v.Transfer.Holder == "" || v.Transfer.Bank == "" || v.Transfer.IBAN == "" && v.Transfer.Number == ""):
+		return fmt.Errorf("%w: no account to transfer money to", ErrView)
+	case (v.State == StateCash || v.State == StateTransfer || v.State == StatePaid || v.State == StateHeld || v.State == StateClosed) && v.PaymentRef == "":
 		return fmt.Errorf("%w: no payment reference", ErrView)
 	}
 	return nil
@@ -200,6 +202,8 @@ type content struct {
 	NotDebited      bool // see View.NotDebited
 	Settled         bool // see View.settled
 	ShowTotal       bool // beside the references to keep
+	Transfer        Transfer
+	Transfers       bool // a transfer may be on its way before a cancel
 	PaperEnds       bool // a cancel ends the validity of a reference for the counter
 
 	CancelFields                                                                                   []Field
@@ -297,9 +301,19 @@ func (c *content) state(v View) {
 		if !v.ExpiresAt.IsZero() {
 			c.PayBefore = fmt.Sprintf(w.CashUntil, language.Date(v.Lang, v.ExpiresAt))
 		}
+	case StateTransfer:
+		c.Transfer, c.NoticeURL = v.Transfer, v.NoticeURL
+		c.Transfer.IBAN = language.GroupIBAN(v.Transfer.IBAN)
+		c.CancelAction, c.CancelFields, c.OffersURL = v.CancelAction, v.CancelFields, v.OffersURL
+		c.Version, c.LiveURL = v.Version, v.LiveURL
+		c.refresh(v)
+		if !v.ExpiresAt.IsZero() {
+			c.PayBefore = fmt.Sprintf(w.TransferUntil, language.Date(v.Lang, v.ExpiresAt))
+		}
 	case StateCancel:
 		c.CancelAction, c.BackURL = v.CancelAction, v.BackURL
 		c.PaperEnds = v.PaymentRef != "" && slices.ContainsFunc(v.Offers, func(o Offer) bool { return o.Kind == KindCash })
+		c.Transfers = slices.ContainsFunc(v.Offers, func(o Offer) bool { return o.Kind == KindTransfer })
 	case StateUndecided:
 		c.Undecided, c.UndecidedCheck = w.Undecided[c.Kind], w.UndecidedCheck
 		if !v.ReportedAt.IsZero() {
@@ -367,7 +381,7 @@ func (v View) title(w *words) string {
 		return w.WaitCashTitle
 	}
 	return map[State]string{
-		StateChoose: w.ChooseTitle, StatePhone: w.PhoneTitle, StateReview: w.ReviewTitle, StateCash: w.CashTitle, StateCancel: w.CancelTitle, StateWaiting: w.WaitTitle,
+		StateChoose: w.ChooseTitle, StatePhone: w.PhoneTitle, StateReview: w.ReviewTitle, StateCash: w.CashTitle, StateTransfer: w.TransferTitle, StateCancel: w.CancelTitle, StateWaiting: w.WaitTitle,
 		StateCompleted: w.DoneTitle, StateFailed: w.FailTitle, StateExpired: w.ExpiredTitle, StateCancelled: w.CancelledTitle,
 		StateUndecided: w.UndecidedTitle, StateLate: w.LateTitle, StateReversed: w.ReversedTitle, StateMismatched: w.MismatchTitle,
 		StateReference: w.RefTitle, StateBusy: w.BusyTitle, StatePaid: w.PaidTitle, StateHeld: w.HeldTitle, StateClosed: w.ClosedTitle,

@@ -24,7 +24,7 @@ const (
 // State says which page a citizen sees.
 type State string
 
-// The pages of the journey. Choose, phone, review and cash are steps of an open
+// The pages of the journey. Choose, phone, review, cash and transfer are steps of an open
 // session without a collection in flight.
 const (
 	StateChoose     State = "choose"     // choose an offer; without offers it says that none is configured
@@ -40,6 +40,7 @@ const (
 	StateReversed   State = "reversed"   // the money was given back
 	StateMismatched State = "mismatched" // ended unpaid, and the operator reported a payment that does not fit
 	StateCash       State = "cash"       // the reference to pay with at a counter
+	StateTransfer   State = "transfer"   // the account and the reference for a bank transfer
 	StateCancel     State = "cancel"     // the question before the citizen's cancel
 	StateReload     State = "reload"     // a frame that has lost its client_secret, and asks for it
 	// The pages of somebody who knows the payment reference only: the form to type one, and what
@@ -56,7 +57,7 @@ const (
 
 // States lists every State.
 var States = []State{
-	StateChoose, StatePhone, StateReview, StateCash, StateCancel, StateWaiting, StateCompleted,
+	StateChoose, StatePhone, StateReview, StateCash, StateTransfer, StateCancel, StateWaiting, StateCompleted,
 	StateFailed, StateExpired, StateCancelled, StateUndecided, StateLate, StateReversed, StateMismatched,
 	StateReference, StateBusy, StatePaid, StateHeld, StateClosed, StateReload, StateUnknown, StateUnavailable,
 }
@@ -89,7 +90,7 @@ type View struct {
 	PaymentRef string // 16 digits; shown on the receipt and where a citizen may have to ask about a payment
 
 	// Amounts in minor units of Currency. Fee and Total are for the chosen
-	// offer; StateReview, StateCash, StateWaiting, StateCompleted, StateUndecided,
+	// offer; StateReview, StateCash, StateTransfer, StateWaiting, StateCompleted, StateUndecided,
 	// StateLate and StateReversed show them and refuse a Total other than Due + Fee.
 	Currency money.Currency
 	Due      int64
@@ -97,7 +98,7 @@ type View struct {
 	Total    int64
 
 	// Offers to choose from in StateChoose. In StateCancel they decide whether the page
-	// says what becomes of the reference for the counter.
+	// says what becomes of the reference for the counter, and of a transfer that is on its way.
 	Offers []Offer
 	// Offer is the chosen offer_id, in StatePhone and StateReview; OfferLabel
 	// is its name for citizens.
@@ -123,11 +124,13 @@ type View struct {
 
 	// ExpiresAt is the end of the session's lifetime, UTC, Counters are the names of the agency's
 	// counters, PayURL is the address under which anybody with the reference can pay, and NoticeURL
-	// that of the payment notice; both are empty when there is none; for StateCash.
+	// that of the payment notice; both are empty when there is none; for StateCash. StateTransfer has the end and the notice, too.
 	ExpiresAt time.Time
 	Counters  []string
 	PayURL    string
 	NoticeURL string
+	// Transfer is the agency's bank account, for StateTransfer.
+	Transfer Transfer
 	// Redirect is the address of the acquirer's page, for StateWaiting of a card. It is
 	// empty until the acquirer has answered.
 	Redirect string
@@ -146,9 +149,9 @@ type View struct {
 	Now        time.Time
 	WindowEnds time.Time
 	USSD       string // code that shows pending payments at the operator, such as "*105#"; may be empty
-	Version    string // see "Live status" in the package's documentation; also for StateCash and StateBusy
+	Version    string // see "Live status" in the package's documentation; also for StateCash, StateTransfer and StateBusy
 	LiveURL    string // empty: no live status, the citizen verifies by hand
-	// Refresh is for StateWaiting, StateCash and StateBusy of a browser without JavaScript.
+	// Refresh is for StateWaiting, StateCash, StateTransfer and StateBusy of a browser without JavaScript.
 	Refresh Refresh
 
 	// Send is for StateCompleted outside of a frame; nil: the receipt is not sent.
@@ -187,6 +190,12 @@ type View struct {
 type Item struct {
 	Label  string
 	Amount int64 // minor units of the View's currency, without the fee
+}
+
+// Transfer is a bank account to which citizens transfer money. It has an IBAN or a number.
+type Transfer struct {
+	Holder, Bank string
+	IBAN, Number string
 }
 
 // Contact is how citizens reach the agency. Empty fields are not shown.
@@ -238,6 +247,7 @@ const (
 	KindMobileMoney Kind = "mobile_money"
 	KindCard        Kind = "card"
 	KindCash        Kind = "cash"
+	KindTransfer    Kind = "bank_transfer"
 )
 
 // Field is a hidden form field.

@@ -57,6 +57,15 @@ type words struct {
 	CashPage, CashPrint, CashCancel         string
 	CashOnline, CashNotice                  string
 	CashWhich, CashWhere, CashWhen          string
+	TransferTitle, TransferText             string
+	TransferTotal, TransferReference        string
+	TransferHolder, TransferBank            string
+	TransferNumber                          string
+	TransferCopy, TransferCopied            string
+	TransferWhen, TransferOther             string
+	TransferUntil                           string // date and time
+	TransferOnce, TransferPage              string
+	TransferCancel                          string
 	WaitTitle                               string
 	WaitCardTitle, WaitCardGo, WaitCardSoon string
 	WaitCardText, WaitCardBack              string
@@ -93,6 +102,7 @@ type words struct {
 	LateTitle, LateText                     string
 	ReversedTitle, ReversedText             string
 	MismatchTitle, MismatchText             string
+	MismatchTransfer                        string
 	SettledTitle, NotAgain                  string
 	KeepRef, KeepRefs                       string
 	RefTitle, RefText, RefLabel             string
@@ -160,8 +170,18 @@ var french = words{
 	CashUntil: "Valable jusqu’au %s.", CashPage: "Le résultat s’affichera sur cette page dès l’encaissement.", CashPrint: "Imprimer", CashOnline: "Payer en ligne", CashNotice: "Avis de paiement à imprimer",
 	CashWhich: "Guichet", CashWhere: "Adresse", CashWhen: "Horaires",
 	CashCancel:    "Si vous annulez, cette référence ne sera plus acceptée au guichet, même imprimée.",
-	WaitTitle:     "Confirmez sur votre téléphone",
-	WaitCardTitle: "Payez sur la page de la banque", WaitCardGo: "Continuer sur la page de la banque",
+	TransferTitle: "Payez par virement bancaire", TransferText: "Demandez à votre banque un virement sur le compte de l’administration, avec ce montant et ce motif.",
+	TransferTotal: "Montant exact à virer", TransferReference: "Motif du virement",
+	TransferHolder: "Titulaire du compte", TransferBank: "Banque", TransferNumber: "Numéro de compte",
+	TransferCopy: "Copier la référence", TransferCopied: "Référence copiée",
+	TransferWhen:   "Un virement prend un à trois jours ouvrés. Le paiement est effectué lorsque la banque a enregistré le virement.",
+	TransferUntil:  "La banque doit l’avoir enregistré avant le %s.",
+	TransferOther:  "Si le montant est différent ou si la référence manque, le virement ne paie pas cette demande\u00a0: l’administration doit d’abord rechercher à quoi il correspond.",
+	TransferOnce:   "Si vous avez fait le virement, ne payez pas une seconde fois par un autre moyen.",
+	TransferPage:   "Le résultat s’affichera sur cette page. Vous pouvez la fermer et y revenir.",
+	TransferCancel: "Si vous avez déjà fait un virement, n’annulez pas\u00a0: le virement ne paierait plus cette demande.",
+	WaitTitle:      "Confirmez sur votre téléphone",
+	WaitCardTitle:  "Payez sur la page de la banque", WaitCardGo: "Continuer sur la page de la banque",
 	WaitCardSoon: "La page de la banque est en préparation. Si elle n’apparaît pas, appuyez sur «\u00a0Vérifier\u00a0».",
 	WaitCardText: "Après le paiement, la banque vous ramène sur cette page.", WaitCardBack: "Une fois le paiement terminé sur la page de la banque, le résultat s’affiche ici.",
 	WaitCardReturned: "Nous attendons la réponse de la banque\u00a0: le résultat s’affiche sur cette page.", WaitCardBackTo: "Vous n’avez pas terminé\u202f? Revenir à la page de la banque",
@@ -202,7 +222,8 @@ var french = words{
 	ReversedTitle:  "Paiement restitué", ReversedText: "La somme de ce paiement vous a été restituée. Ce paiement n’est plus pris en compte\u00a0: si la somme reste due, adressez-vous à l’administration pour la payer.",
 	LateTitle: "Paiement reçu hors délai", LateText: "Votre paiement a été reçu après la clôture de cette demande de paiement. L’administration en est informée.",
 	MismatchTitle: "Paiement à vérifier", MismatchText: "L’opérateur a signalé un paiement qui ne correspond pas à cette demande. L’administration l’examine.",
-	SettledTitle: "Ne payez pas de nouveau", NotAgain: "Ne payez pas de nouveau.",
+	MismatchTransfer: "La banque a enregistré un virement qui ne correspond pas à cette demande. L’administration l’examine.",
+	SettledTitle:     "Ne payez pas de nouveau", NotAgain: "Ne payez pas de nouveau.",
 	KeepRef:  "Conservez la référence de paiement\u00a0: l’administration peut vous la demander.",
 	KeepRefs: "Conservez les deux références\u00a0: l’administration peut vous les demander.",
 	RefTitle: "Payer avec une référence", RefText: "La référence de paiement figure sur votre avis, ou l’administration vous l’a communiquée.",
@@ -226,6 +247,7 @@ var french = words{
 		KindMobileMoney: "Avec votre téléphone",
 		KindCard:        "Sur la page sécurisée de la banque",
 		KindCash:        "À un guichet, avec une référence",
+		KindTransfer:    "Depuis votre banque, en un à trois jours ouvrés",
 	},
 	WaitStatuses: map[Kind]string{
 		KindMobileMoney: "En attente de votre confirmation…",
@@ -327,8 +349,18 @@ var english = words{
 	CashUntil: "Valid until %s.", CashPage: "This page will show the result as soon as the counter has taken the cash.", CashPrint: "Print", CashOnline: "Pay online", CashNotice: "Payment notice to print",
 	CashWhich: "Counter", CashWhere: "Address", CashWhen: "Opening hours",
 	CashCancel:    "If you cancel, the counters will no longer accept this reference, even on paper.",
-	WaitTitle:     "Confirm on your phone",
-	WaitCardTitle: "Pay on the bank’s page", WaitCardGo: "Go on to the bank’s page",
+	TransferTitle: "Pay by bank transfer", TransferText: "Ask your bank for a transfer to the agency’s account, with this amount and this remittance text.",
+	TransferTotal: "Exact amount to transfer", TransferReference: "Remittance text",
+	TransferHolder: "Account holder", TransferBank: "Bank", TransferNumber: "Account number",
+	TransferCopy: "Copy the reference", TransferCopied: "Reference copied",
+	TransferWhen:   "A transfer takes one to three working days. The payment is made when the bank has booked it.",
+	TransferUntil:  "The bank must have booked it before %s.",
+	TransferOther:  "With another amount or without the reference the transfer does not pay this request: the agency must find out first what it is for.",
+	TransferOnce:   "If you have made the transfer, do not pay a second time by other means.",
+	TransferPage:   "This page will show the result. You can close it and come back.",
+	TransferCancel: "If you have already made a transfer, do not cancel: it would no longer pay this request.",
+	WaitTitle:      "Confirm on your phone",
+	WaitCardTitle:  "Pay on the bank’s page", WaitCardGo: "Go on to the bank’s page",
 	WaitCardSoon: "We are preparing the bank’s page. If it does not appear, press “Check”.",
 	WaitCardText: "The bank brings you back here after the payment.", WaitCardBack: "Finished on the bank’s page? The result appears here.",
 	WaitCardReturned: "We are waiting for the bank’s answer: the result appears here.", WaitCardBackTo: "Not finished? Go back to the bank’s page",
@@ -369,7 +401,8 @@ var english = words{
 	ReversedTitle:  "Payment given back", ReversedText: "The money of this payment was given back to you. This payment no longer counts: if you still owe the amount, ask the agency how to pay it.",
 	LateTitle: "Payment received after the time limit", LateText: "Your payment arrived after this payment request had ended. The agency has been told.",
 	MismatchTitle: "Payment to be checked", MismatchText: "The operator reported a payment that does not match this request. The agency is looking at it.",
-	SettledTitle: "Do not pay again", NotAgain: "Do not pay again.",
+	MismatchTransfer: "The bank has booked a transfer that does not match this request. The agency is looking at it.",
+	SettledTitle:     "Do not pay again", NotAgain: "Do not pay again.",
 	KeepRef:  "Keep the payment reference: the agency may ask you for it.",
 	KeepRefs: "Keep both references: the agency may ask you for them.",
 	RefTitle: "Pay with a reference", RefText: "The payment reference is on your notice, or the agency told it to you.",
@@ -393,6 +426,7 @@ var english = words{
 		KindMobileMoney: "With your phone",
 		KindCard:        "On the bank’s secure page",
 		KindCash:        "At a counter, with a reference",
+		KindTransfer:    "From your bank, in one to three working days",
 	},
 	WaitStatuses: map[Kind]string{
 		KindMobileMoney: "Waiting for your confirmation…",

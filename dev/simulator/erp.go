@@ -366,7 +366,7 @@ var (
 	paymentRule  = regexp.MustCompile(`^[0-9]{16}$`)
 	currencyRule = regexp.MustCompile(`^[A-Z]{3}$`)
 	serviceRule  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,49}$`)
-	channels     = []string{"MOBILE_MONEY", "CASH", "CARD"}
+	channels     = []string{"MOBILE_MONEY", "CASH", "CARD", "BANK_TRANSFER"}
 )
 
 // rule describes a member of a confirmation: expect in words, holds as a check of the

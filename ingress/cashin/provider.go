@@ -39,7 +39,7 @@ var providers = func() map[string]provider {
 }()
 
 // offers returns the offers that can pay the amount now: the application has them, and its
-// agency an account that takes francs.
+// agency an account that takes francs. Bank transfers are not of this surface.
 func (a *API) offers(app registry.Application, live bool, amount int64) []checkout.Offer {
 	return app.PricedOffers(amount,
 		func(id string) bool {

@@ -344,12 +344,10 @@ func (c *cart) checkAmount(i int, amount int64, due erp.Due) {
 // price sets the offers of a session.
 func (s *Service) price(c *cart, session *checkout.Session) error {
 	session.Offers = c.portal.PricedOffers(session.Amount,
-		func(id string) bool { return s.cfg.Registry.Takes(c.agency.ID, s.cfg.Live, id, session.Currency) },
+		func(id string) bool { return s.offers(c.agency.ID, id, session.Currency) },
 		func(channel checkout.Channel) (money.Schedule, bool) {
 			return s.cfg.Registry.Fee(c.agency.ID, channel, session.Currency)
 		})
-	erp, _ := s.cfg.Registry.ERP(c.agency.ID, s.cfg.Live)
-	session.Offers = erp.Confirmable(session.Offers)
 	payable := slices.ContainsFunc(session.Offers, func(o checkout.Offer) bool {
 		return s.cfg.Registry.HasChannel(c.agency.ID, s.cfg.Live, o.ID, session.Currency)
 	})

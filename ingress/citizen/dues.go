@@ -240,12 +240,16 @@ func (s *Service) listOf(ctx context.Context, who Visitor, answers []answered) (
 // takes reports whether the agency's portal has a means of payment that takes the currency now.
 func (s *Service) takes(agencyID, currency string) bool {
 	portal, ok := s.cfg.Registry.PortalOf(agencyID)
-	erp, _ := s.cfg.Registry.ERP(agencyID, s.cfg.Live)
-	return ok && slices.ContainsFunc(portal.Offers, func(offer string) bool {
-		channel, _ := checkout.OfferChannel(offer)
-		_, confirmable := erp.Channel(channel)
-		return confirmable && s.cfg.Registry.Takes(agencyID, s.cfg.Live, offer, currency) && s.cfg.Registry.HasChannel(agencyID, s.cfg.Live, offer, currency)
+	return ok && slices.ContainsFunc(portal.Offering(), func(offer string) bool {
+		return s.offers(agencyID, offer, currency) && s.cfg.Registry.HasChannel(agencyID, s.cfg.Live, offer, currency)
 	})
+}
+
+// offers reports whether an offer takes the currency, and the agency's ERP confirmations by its channel.
+func (s *Service) offers(agencyID, offer, currency string) bool {
+	channel, _ := checkout.OfferChannel(offer)
+	erp, _ := s.cfg.Registry.ERP(agencyID, s.cfg.Live)
+	return s.cfg.Registry.Takes(agencyID, s.cfg.Live, offer, currency) && erp.Knows(channel)
 }
 
 // before compares due dates. Dues without one come last.

@@ -275,6 +275,10 @@ func serve(t *testing.T, change ...func(*counter.Config)) *world {
 // configuration is the registry, with an account for every offer.
 type configuration struct{ *registry.Registry }
 
+func (configuration) StatementAccountOf(string, bool, string, string, string) (registry.StatementAccount, bool) {
+	return registry.StatementAccount{}, false
+}
+
 func (configuration) Configured(string, bool, string, string) bool { return true }
 
 // start starts an instance of the counter and returns its address.

@@ -119,8 +119,7 @@ func quotaHeaders(q *problem.Quota) (policy, state *string) {
 func (a *API) draft(s checkout.Session, app registry.Application, p identity.Principal, now time.Time) (checkout.Session, []checkout.Fault) {
 	s.ApplicationID, s.TenantID, s.Live, s.Platform = app.ID, app.AgencyID, p.Live, p.Platform
 	s.CreatedAt, s.ExpiresAt = now, now.Add(app.SessionLifetime)
-	erp, ok := a.cfg.Registry.ERP(app.AgencyID, p.Live)
-	s.ERP = ok
+	_, s.ERP = a.cfg.Registry.ERP(app.AgencyID, p.Live)
 	var faults []checkout.Fault
 	fault := func(code checkout.Code, field, rule, message string) {
 		faults = append(faults, checkout.Fault{Code: code, Field: field, Rule: rule, Message: message})
@@ -133,13 +132,10 @@ func (a *API) draft(s checkout.Session, app registry.Application, p identity.Pri
 		}
 	}
 	if s.Currency != "" {
-		s.Offers = a.offers(app, p.Live, s.Amount, s.Currency)
-		if s.ToConfirm() {
-			s.Offers = erp.Confirmable(s.Offers)
-		}
+		s.Offers = a.offers(app, s)
 		switch {
 		case len(s.Offers) == 0:
-			fault(checkout.CodeValidationFailed, "currency", "supported", "currency is not taken by any offer of this application: mobile money and agency counters take XAF, cards take the contract's list, and XAF where the agency's acquirer is configured for it.")
+			fault(checkout.CodeValidationFailed, "currency", "supported", "currency is not taken by any offer of this application: mobile money and agency counters take XAF, cards take the contract's list, and XAF where the agency's acquirer is configured for it; bank transfers take the currency of the agency's account, for sessions of at least 72 hours, and for dues of an ERP that takes their channel.")
 		case !slices.ContainsFunc(s.Offers, func(o checkout.Offer) bool { return a.cfg.Registry.HasChannel(app.AgencyID, p.Live, o.ID, s.Currency) }):
 			fault(checkout.CodeNoChannel, "currency", "channel", "The agency has no account and no counter at which a "+registry.Mode(p.Live)+" payment in "+s.Currency+" could be made.")
 		}
@@ -154,11 +150,16 @@ func (a *API) draft(s checkout.Session, app registry.Application, p identity.Pri
 	return s, faults
 }
 
-// offers returns the application's offers that take the currency, with their fees.
-func (a *API) offers(app registry.Application, live bool, amount int64, code string) []checkout.Offer {
-	return app.PricedOffers(amount,
-		func(id string) bool { return a.cfg.Registry.Takes(app.AgencyID, live, id, code) },
+// offers returns the application's offers that take the session's currency, with their fees. A payment of a due is
+// confirmed to the agency's ERP, which must take the channel.
+func (a *API) offers(app registry.Application, s checkout.Session) []checkout.Offer {
+	erp, _ := a.cfg.Registry.ERP(app.AgencyID, s.Live)
+	return app.PricedOffers(s.Amount,
+		func(id string) bool {
+			channel, _ := checkout.OfferChannel(id)
+			return a.cfg.Registry.Takes(app.AgencyID, s.Live, id, s.Currency) && (!s.ToConfirm() || erp.Knows(channel))
+		},
 		func(channel checkout.Channel) (money.Schedule, bool) {
-			return a.cfg.Registry.Fee(app.AgencyID, channel, code)
+			return a.cfg.Registry.Fee(app.AgencyID, channel, s.Currency)
 		})
 }

@@ -175,8 +175,14 @@ var french = words{
 	Case: caseWords{
 		ERPWaits: "Confirmations en attente chez cet ERP",
 		Reasons: map[string]string{ //nolint:gosec // texts, no credential
-			"credentials_refused":  "L’ERP refuse nos identifiants. Toutes ses confirmations attendent, et ce cas se clôt dès qu’il en accepte une. L’administration doit nous transmettre ses nouveaux identifiants.",
-			"not accepted in 24 h": "L’ERP n’a pas accepté la confirmation en 24 heures.",
+			"credentials_refused":                        "L’ERP refuse nos identifiants. Toutes ses confirmations attendent, et ce cas se clôt dès qu’il en accepte une. L’administration doit nous transmettre ses nouveaux identifiants.",
+			"not accepted in 24 h":                       "L’ERP n’a pas accepté la confirmation en 24 heures.",
+			"the bank has reversed the transfer":         "La banque a annulé le virement.",
+			"no statement has the transfer any more":     "Le relevé a été retiré et aucun autre ne contient le virement.",
+			"not the total to pay":                       "Le virement n’a pas le montant exact à payer.",
+			"not the currency of the payment":            "Le virement n’est pas dans la monnaie du paiement.",
+			"the payment offers no bank transfer":        "Le paiement ne propose pas le virement bancaire.",
+			"another payment has paid, or may still pay": "Un autre paiement a réglé la demande, ou peut encore la régler.",
 		},
 		Difference: "Écart (trouvé moins attendu)", NotCarriedOut: "Une décision approuvée n’a pas pu être appliquée.",
 		Findings: map[string]string{
@@ -365,8 +371,14 @@ var english = words{
 	Case: caseWords{
 		ERPWaits: "Confirmations that wait for this ERP",
 		Reasons: map[string]string{ //nolint:gosec // texts, no credential
-			"credentials_refused":  "The ERP refuses our credentials. All its confirmations wait, and this case ends as soon as it accepts one. The agency must give us its new credentials.",
-			"not accepted in 24 h": "The ERP has not accepted the confirmation within 24 hours.",
+			"credentials_refused":                        "The ERP refuses our credentials. All its confirmations wait, and this case ends as soon as it accepts one. The agency must give us its new credentials.",
+			"not accepted in 24 h":                       "The ERP has not accepted the confirmation within 24 hours.",
+			"the bank has reversed the transfer":         "The bank has reversed the transfer.",
+			"no statement has the transfer any more":     "The statement was withdrawn, and no other one has the transfer.",
+			"not the total to pay":                       "The transfer does not have the exact total to pay.",
+			"not the currency of the payment":            "The transfer is not in the currency of the payment.",
+			"the payment offers no bank transfer":        "The payment offers no bank transfer.",
+			"another payment has paid, or may still pay": "Another payment has paid, or may still pay.",
 		},
 		Difference: "Difference (found less expected)", NotCarriedOut: "An approved decision could not be carried out.",
 		Findings: map[string]string{

@@ -61,6 +61,8 @@ type Agencies interface {
 	// Configured reports whether the agency can be paid in the currency by the offer in
 	// that mode: it has an account that takes the currency, or a counter.
 	Configured(tenantID string, live bool, offerID, currency string) bool
+	// TransferAccount returns the agency's bank account to which citizens transfer money in the currency.
+	TransferAccount(tenantID string, live bool, currency string) (page.Transfer, bool)
 	// AccountOf returns the fingerprint of that account, empty when there is none.
 	AccountOf(tenantID string, live bool, offerID string) string
 	// EmbedOrigins returns the origins that may frame the checkout of the application's

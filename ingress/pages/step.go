@@ -54,7 +54,7 @@ func (st steps) asked() (step string, chosen option) {
 	q := st.r.URL.Query()
 	chosen, known := st.find(q.Get(page.FieldOffer))
 	switch step = q.Get(queryStep); {
-	case known && slices.Contains([]string{stepPhone, stepReview, stepCash}, step):
+	case known && slices.Contains([]string{stepPhone, stepReview, stepCash, stepTransfer}, step):
 		return step, chosen
 	case step == stepOffers:
 		return step, option{}
@@ -149,7 +149,7 @@ func (st steps) pay(chosen option) {
 		}
 	case page.KindCard:
 		do.ApprovalWindow = cardWindow
-	case page.KindCash: // the processor refuses it: only a clerk begins a collection in cash
+	case page.KindCash, page.KindTransfer: // the processor refuses it: nobody is asked for the money
 	}
 	if err := st.pays(do.CollectionID); err != nil {
 		st.unavailable("noting who pays", err)
@@ -288,19 +288,21 @@ func (o option) step() string {
 		return stepReview
 	case page.KindCash:
 		return stepCash
+	case page.KindTransfer:
+		return stepTransfer
 	case page.KindMobileMoney:
 	}
 	return stepPhone
 }
 
 // steps returns the session's offers that the page can collect and for which the
-// agency has an account or a counter. An offer whose account was removed, or no longer
+// agency has an account or a counter, and a bank transfer only while there is time for it. An offer whose account was removed, or no longer
 // takes the currency, is left out.
 func (v visit) steps(s checkout.Session) steps {
 	st := steps{visit: v, s: s}
 	for _, o := range s.Offers {
 		m, ok := v.p.cfg.MobileMoney[o.ID]
-		if (ok || !o.Channel.ByPhone()) && v.p.cfg.Agencies.Configured(s.TenantID, s.Live, o.ID, s.Currency) {
+		if s.Offered(o, v.p.cfg.Now()) && (ok || !o.Channel.ByPhone()) && v.p.cfg.Agencies.Configured(s.TenantID, s.Live, o.ID, s.Currency) {
 			st.offers = append(st.offers, option{o, m})
 		}
 	}
@@ -394,6 +396,8 @@ func (st steps) at(status int, chosen option, faults ...page.FieldError) {
 		st.review(status, chosen, "", uuid.NewString(), faults...)
 	case page.KindCash:
 		st.cash(status, chosen)
+	case page.KindTransfer:
+		st.transfer(status, chosen)
 	case page.KindMobileMoney:
 		st.phoneStep(status, chosen, st.phoneOf(chosen), faults...)
 	}
@@ -493,6 +497,31 @@ func (st steps) cash(status int, chosen option) {
 		}
 		v.SelfURL = st.url(st.lang, stepCash, chosen.ID)
 		v.Refresh = st.refresh(stepCash, chosen.ID)
+		v.Version, v.LiveURL = st.live(st.s)
+	})
+}
+
+// transfer answers with the account and the reference for a bank transfer. The page is live: it shows when the agency's
+// statement has the transfer.
+func (st steps) transfer(status int, chosen option) {
+	total, err := money.Total(st.s.Amount, chosen.Fee)
+	if err != nil {
+		st.unavailable("adding the fee", err)
+		return
+	}
+	account, ok := st.p.cfg.Agencies.TransferAccount(st.s.TenantID, st.s.Live, st.s.Currency)
+	if !ok {
+		st.unavailable("finding the account for transfers", errors.New("the registry has none any more"))
+		return
+	}
+	st.show(status, page.StateTransfer, stepTransfer, chosen.ID, func(v *page.View) {
+		v.Offer, v.Kind, v.Fee, v.Total = chosen.ID, page.KindTransfer, chosen.Fee, total
+		v.Transfer, v.ExpiresAt = account, st.s.ExpiresAt
+		if st.by == nil && st.s.Mode == checkout.ModeHosted {
+			v.NoticeURL = st.paperURL(paperNotice, st.lang)
+		}
+		v.SelfURL = st.url(st.lang, stepTransfer, chosen.ID)
+		v.Refresh = st.refresh(stepTransfer, chosen.ID)
 		v.Version, v.LiveURL = st.live(st.s)
 	})
 }

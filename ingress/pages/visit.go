@@ -41,6 +41,7 @@ const (
 	stepPhone     = "phone"
 	stepReview    = "review"
 	stepCash      = "cash"
+	stepTransfer  = "transfer"
 )
 
 // portal is where citizens see their dues, beside our pages.
@@ -383,6 +384,11 @@ func (v visit) showEndWith(status int, s checkout.Session, state page.State, fau
 		out.Now, out.WindowEnds = v.p.cfg.Now().UTC(), c.WindowEndsAt
 		out.Receipt.OperatorRef = c.OperatorRef
 	}
+	if state == page.StateMismatched && slices.ContainsFunc(s.Cases, func(c checkout.Case) bool {
+		return c.Open() && c.Channel == checkout.ChannelBankTransfer
+	}) {
+		out.Kind = page.KindTransfer
+	}
 	out.Receipt.NoticeRef, out.Receipt.PaidAt, out.Receipt.Links = s.NoticeRef, s.PaidAt(), v.receipts(s)
 	if v.by != nil && s.NoticeRef == s.OrderID {
 		out.Receipt.NoticeRef = ""
@@ -421,4 +427,5 @@ var ends = map[checkout.Status]page.State{
 var kinds = map[checkout.Channel]page.Kind{
 	checkout.ChannelMobileMoney: page.KindMobileMoney, checkout.ChannelCard: page.KindCard, checkout.ChannelCash: page.KindCash,
 	checkout.ChannelSwitch: page.KindMobileMoney, // a number, and a request on the phone
+	checkout.ChannelBankTransfer: page.KindTransfer,
 }

@@ -366,6 +366,14 @@ func (agencies) Counters(tenantID string, live bool) []string {
 	return nil
 }
 
+func (agencies) TransferAccount(string, bool, string) (page.Transfer, bool) {
+	return page.Transfer{Holder: "Trésor public", Bank: "Banque d’essai", IBAN: "CG3930011000101013451300019"}, true
+}
+
+func (agencies) StatementAccountOf(string, bool, string, string, string) (registry.StatementAccount, bool) {
+	return registry.StatementAccount{Holder: "Trésor public", Bank: "Banque d’essai", IBAN: "CG3930011000101013451300019"}, true
+}
+
 func (agencies) AccountOf(string, bool, string) string { return "account" }
 
 func (agencies) Embeds(origin string) bool { return origin == "https://guichet.example" }
@@ -410,6 +418,7 @@ func serveGated(t *testing.T, limits web.GateConfig) (*world, *httptest.Server) 
 	w.erp = erps.Start(t, tenant, w.Now)
 	w.takes = map[string][]string{
 		checkout.OfferMomo: {"XAF"}, checkout.OfferMomoB: {"XAF"}, checkout.OfferCard: {"EUR", "XAF"}, checkout.OfferCashAgency: {"XAF"},
+		checkout.OfferBankTransfer: {"XAF"},
 	}
 	live := watch.New(watch.Config{Sessions: w, Ending: w.ending, Heartbeat: 200 * time.Millisecond, SessionStreams: 12, ClientStreams: 25, Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
 	maker, err := papers.NewMaker(papers.Config{Registry: agencies{w}, Contacts: w, Dues: w.erp, Tokens: tokens{}, Base: "https://pay.example", Now: w.Now, Log: servers.Logger(t)})

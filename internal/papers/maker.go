@@ -1,6 +1,7 @@
 package papers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"quittance/internal/receipts"
 	"quittance/internal/registry"
 	"quittance/money"
+	"quittance/money/language"
 )
 
 // duesPatience is how long a notice waits for what the agency's ERP says of its dues beyond
@@ -27,6 +29,8 @@ type Registry interface {
 	Agency(id string) (registry.Agency, bool)
 	// Configured reports whether the agency can be paid by an offer in a mode and currency.
 	Configured(agencyID string, live bool, offerID, currency string) bool
+	// StatementAccountOf returns the account on which money by an offer arrives.
+	StatementAccountOf(agencyID string, live bool, offer, currency, account string) (registry.StatementAccount, bool)
 }
 
 // Contacts opens contact data: personal.Store.
@@ -81,7 +85,7 @@ func (m *Maker) Notice(ctx context.Context, lang money.Language, s checkout.Sess
 	}
 	var payable []checkout.Offer
 	for _, o := range s.Offers {
-		if m.cfg.Registry.Configured(s.TenantID, s.Live, o.ID, s.Currency) {
+		if s.Offered(o, m.cfg.Now()) && m.cfg.Registry.Configured(s.TenantID, s.Live, o.ID, s.Currency) {
 			payable = append(payable, o)
 		}
 	}
@@ -90,8 +94,10 @@ func (m *Maker) Notice(ctx context.Context, lang money.Language, s checkout.Sess
 	if err != nil { // the end of the subject's reference names the taxpayer, too
 		m.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "opening contact data for a notice", slog.Any("error", err))
 	}
+	account, _ := m.cfg.Registry.StatementAccountOf(s.TenantID, s.Live, checkout.OfferBankTransfer, s.Currency, "")
 	return document.NewNotice(lang, paper.Slip(lang, s, document.Slip{
-		Agency: m.agency(s.TenantID), Taxpayer: document.MaskName(customer.Name), Dues: m.dues(ctx, s), Base: m.cfg.Base,
+		Transfer: document.Transfer{Holder: account.Holder, Bank: account.Bank, Account: cmp.Or(language.GroupIBAN(account.IBAN), account.Number)},
+		Agency:   m.agency(s.TenantID), Taxpayer: document.MaskName(customer.Name), Dues: m.dues(ctx, s), Base: m.cfg.Base,
 	}))
 }
 

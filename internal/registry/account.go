@@ -302,12 +302,16 @@ func (r *Registry) named(s *Snapshot, agencyID string, live bool, operator strin
 
 // Takes reports whether an offer of an agency takes a currency (docs/design/decisions.md § 7). The
 // operator decides by the agency's account. Without an operator, as at counters, an
-// offer takes only XAF. While the fee's row does not verify, it takes nothing.
+// offer takes only XAF, and a bank transfer what the agency has an account for. While the fee's row does not verify, it takes nothing.
 func (r *Registry) Takes(agencyID string, live bool, offer, currency string) bool {
 	c, known := money.Lookup(currency)
 	channel, offered := checkout.OfferChannel(offer)
 	if !known || !offered || r.current.Load().closedFees[feeKey{agencyID, string(channel), currency}] {
 		return false
+	}
+	if offer == checkout.OfferBankTransfer {
+		_, ok := r.StatementAccountOf(agencyID, live, offer, currency, "")
+		return ok
 	}
 	operator, ok := r.cfg.Operators.Collecting(offer)
 	if !ok || operator.Collector.Takes == nil {

@@ -172,7 +172,7 @@ type ERPSettings struct {
 	// ConflictIsDone: the answer 409 to a confirmation means that the ERP has it already.
 	ConflictIsDone bool
 	// Networks contain the addresses that the ERP may have. None: public addresses only.
-	Networks    []netip.Prefix
+	Networks []netip.Prefix
 	MaxInFlight int
 	// Channels are the ERP's words for channels that the contract's first edition does not name. An ERP without a word for
 	// one would refuse a confirmation by it.
@@ -189,6 +189,12 @@ func (e ERPSettings) Channel(c checkout.Channel) (word string, ok bool) {
 	}
 	word, ok = e.Channels[c]
 	return word, ok
+}
+
+// Knows reports whether the ERP takes confirmations of payments by a channel.
+func (e ERPSettings) Knows(c checkout.Channel) bool {
+	_, ok := e.Channel(c)
+	return ok
 }
 
 // channelPairs is the form of ERPSettings.Channels in Postgres, sorted.

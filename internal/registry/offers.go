@@ -7,11 +7,11 @@ import (
 	"quittance/money"
 )
 
-// Confirmable leaves out offers by a channel for which the ERP has no word: it would refuse the confirmation of the payment.
-func (e ERPSettings) Confirmable(offers []checkout.Offer) []checkout.Offer {
-	return slices.DeleteFunc(offers, func(o checkout.Offer) bool {
-		_, ok := e.Channel(o.Channel)
-		return !ok
+// Offering returns the offers that sessions of the application can have: a bank transfer only if they last long enough for
+// it.
+func (a Application) Offering() []string {
+	return slices.DeleteFunc(slices.Clone(a.Offers), func(id string) bool {
+		return id == checkout.OfferBankTransfer && a.SessionLifetime < checkout.TransferTime
 	})
 }
 
@@ -19,7 +19,7 @@ func (e ERPSettings) Confirmable(offers []checkout.Offer) []checkout.Offer {
 // an amount in minor units. fee returns the schedule of a channel. An offer is left out when
 // the amount is too large for its schedule. An amount of 0 or less has no fee.
 func (a Application) PricedOffers(amount int64, takes func(offerID string) bool, fee func(checkout.Channel) (money.Schedule, bool)) (out []checkout.Offer) {
-	for _, id := range a.Offers {
+	for _, id := range a.Offering() {
 		if !takes(id) {
 			continue
 		}

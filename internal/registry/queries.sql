@@ -91,12 +91,13 @@ DELETE FROM payout_modes WHERE agency_id = @agency_id AND live = @live AND mode 
 
 -- name: UpsertStatementAccount :exec
 INSERT INTO statement_accounts (agency_id, live, code, kind, offer, fingerprint, iban, number, currency, profile, zone, cutoff_minutes,
-    grace_days, settles_to, batch_pattern, columns, keep_years)
+    grace_days, settles_to, batch_pattern, columns, keep_years, holder, bank)
 VALUES (@agency_id, @live, @code, @kind, sqlc.narg('offer'), @fingerprint, @iban, @number, @currency, @profile, @zone, @cutoff_minutes,
-    @grace_days, sqlc.narg('settles_to'), @batch_pattern, sqlc.narg('columns'), @keep_years)
-ON CONFLICT (agency_id, live, code) DO UPDATE SET fingerprint = excluded.fingerprint, iban = excluded.iban, number = excluded.number,
+    @grace_days, sqlc.narg('settles_to'), @batch_pattern, sqlc.narg('columns'), @keep_years, @holder, @bank)
+ON CONFLICT (agency_id, live, code) DO UPDATE SET offer = excluded.offer, fingerprint = excluded.fingerprint, iban = excluded.iban, number = excluded.number,
     profile = excluded.profile, cutoff_minutes = excluded.cutoff_minutes, grace_days = excluded.grace_days,
-    settles_to = excluded.settles_to, batch_pattern = excluded.batch_pattern, columns = excluded.columns, keep_years = excluded.keep_years;
+    settles_to = excluded.settles_to, batch_pattern = excluded.batch_pattern, columns = excluded.columns, keep_years = excluded.keep_years,
+    holder = excluded.holder, bank = excluded.bank;
 
 -- name: DemoteIntegrators :exec
 UPDATE applications SET integrator = false WHERE integrator AND id = ANY(@ids::uuid[]);

@@ -36,11 +36,11 @@ const (
 // AccountKinds lists all kinds.
 var AccountKinds = []AccountKind{AccountOperator, AccountAcquirer, AccountBank, AccountCash}
 
-// Channels lists the channels of the offers whose money arrives on such an account; none for a
-// bank account.
+// Channels lists the channels of the offers whose money arrives on such an account. A bank account may also have none.
 func (k AccountKind) Channels() []checkout.Channel {
 	return map[AccountKind][]checkout.Channel{
 		AccountOperator: {checkout.ChannelMobileMoney, checkout.ChannelSwitch}, AccountAcquirer: {checkout.ChannelCard}, AccountCash: {checkout.ChannelCash},
+		AccountBank: {checkout.ChannelBankTransfer},
 	}[k]
 }
 
@@ -68,19 +68,22 @@ type StatementAccountKey struct {
 	Code     string
 }
 
-// StatementAccount is an account whose statements are reconciled. Its kind, offer, currency
-// and zone never change.
+// StatementAccount is an account whose statements are reconciled. Its kind, currency and zone never change, and its offer
+// changes only as that of a bank account.
 type StatementAccount struct {
 	StatementAccountKey
 	Kind AccountKind
-	// Offer is that of the money that arrives, or one of those of the same operator; empty for
-	// a bank account. Of an account from which people are paid it is the code of the payout
+	// Offer is that of the money that arrives, or one of those of the same operator. A bank account has none, or
+	// checkout.OfferBankTransfer when citizens may transfer money to it. Of an account from which people are paid it is the code of the payout
 	// account (PayoutAccount.Code), which is no offer's.
 	Offer string
 	// Fingerprint is that of a merchant account that was replaced; empty for the present one.
 	Fingerprint string
 	// IBAN, without spaces, or Number is what statements name the account by.
 	IBAN, Number string
+	// Holder is the name of the account as payers must write it, Bank the name of the bank. An account to which
+	// citizens may transfer money has both, and an IBAN or a number. Others have neither.
+	Holder, Bank string
 	Currency     string
 	Profile      string
 	// Zone is the name of the time zone of the account's days, such as Africa/Brazzaville.
@@ -105,8 +108,9 @@ func (a StatementAccount) Payouts() bool {
 	return a.Offer != "" && !offer
 }
 
-// Transfers reports whether citizens transfer money to the account.
-func (a StatementAccount) Transfers() bool { return a.Kind == AccountBank && a.Offer == checkout.OfferBankTransfer }
+// Transfers reports whether citizens transfer money to the account, or did: transfers may be under way after another account
+// is offered.
+func (a StatementAccount) Transfers() bool { return a.Kind == AccountBank && a.Holder != "" }
 
 // Location returns the time zone of the account's days.
 func (a StatementAccount) Location() (*time.Location, error) {
@@ -144,7 +148,7 @@ func (l *loader) statementAccounts() {
 		}
 		a := StatementAccount{
 			StatementAccountKey: StatementAccountKey{r.AgencyID, r.Live, r.Code}, Kind: AccountKind(r.Kind), Offer: value(r.Offer), Fingerprint: r.Fingerprint,
-			IBAN: r.Iban, Number: r.Number, Currency: r.Currency, Profile: r.Profile, Zone: r.Zone, Cutoff: time.Duration(r.CutoffMinutes) * time.Minute,
+			IBAN: r.Iban, Number: r.Number, Holder: r.Holder, Bank: r.Bank, Currency: r.Currency, Profile: r.Profile, Zone: r.Zone, Cutoff: time.Duration(r.CutoffMinutes) * time.Minute,
 			GraceDays: int(r.GraceDays), KeepYears: int(r.KeepYears), SettlesTo: value(r.SettlesTo), BatchPattern: r.BatchPattern,
 		}
 		if r.Columns != nil {
@@ -177,6 +181,7 @@ func (t *Tx) PutStatementAccount(ctx context.Context, a StatementAccount) error 
 		AgencyID: a.AgencyID, Live: a.Live, Code: a.Code, Kind: string(a.Kind), Offer: optional(a.Offer), Fingerprint: a.Fingerprint,
 		Iban: a.IBAN, Number: a.Number, Currency: a.Currency, Profile: a.Profile, Zone: a.Zone, CutoffMinutes: int64(a.Cutoff / time.Minute),
 		GraceDays: int64(a.GraceDays), KeepYears: int64(a.KeepYears), SettlesTo: optional(a.SettlesTo), BatchPattern: a.BatchPattern, Columns: columns,
+		Holder: a.Holder, Bank: a.Bank,
 	})
 }
 
@@ -225,9 +230,17 @@ func (r *Registry) StatementAccounts(agencyID string, live bool) []StatementAcco
 
 // StatementAccountOf returns the account on which the money of a collection arrives, or from which a payout account pays:
 // the one with the fingerprint of its merchant account, else the one for the present merchant account of the offer's
-// operator. offer may be the code of a payout account. It is false when the agency has no such account in the mode and
-// currency.
+// operator. offer may be the code of a payout account. A bank transfer names its account by the code, also after citizens
+// get another one; without a code it is the one that they get now. It is false when the agency has no such account in the
+// mode and currency.
 func (r *Registry) StatementAccountOf(agencyID string, live bool, offer, currency, fingerprint string) (StatementAccount, bool) {
+	if offer == checkout.OfferBankTransfer && fingerprint != "" {
+		a, ok := r.StatementAccount(StatementAccountKey{agencyID, live, fingerprint})
+		if !ok || a.Kind != AccountBank || a.Currency != currency {
+			return StatementAccount{}, false
+		}
+		return a, true
+	}
 	var present StatementAccount
 	for _, a := range r.StatementAccounts(agencyID, live) {
 		switch {

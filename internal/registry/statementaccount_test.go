@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"quittance/checkout"
 	"quittance/internal/connector/mtn"
+	"quittance/internal/form"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/internal/statements"
@@ -103,6 +105,55 @@ func TestStatementAccountOf(t *testing.T) {
 	r = h.Open(t)
 	if got := of(false, "momo", "XAF", was.EarlierFingerprint()); got != "mtn-old" {
 		t.Errorf("the earlier form is on %q", got)
+	}
+}
+
+// Citizens transfer money to one account at a time. A transfer stays on the account that it names when citizens get
+// another one.
+func TestStatementAccountOfTransfers(t *testing.T) {
+	t.Parallel()
+	const (
+		plain  = "{code: banque, kind: bank, iban"
+		taking = "{code: banque, kind: bank, offer: bank_transfer, holder: Trésor public, bank: Banque d’essai, iban"
+		second = "{code: banque-2, kind: bank, offer: bank_transfer, holder: Trésor public, bank: Autre banque, number: 30011-00001, profile: camt.053}"
+		end    = "        - {code: card, kind: acquirer"
+	)
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	of := func(currency, code string) string {
+		a, _ := h.Open(t).StatementAccountOf(registries.AgencyA, false, checkout.OfferBankTransfer, currency, code)
+		return a.Code
+	}
+	takes := func(currency string) bool {
+		return h.Open(t).Takes(registries.AgencyA, false, checkout.OfferBankTransfer, currency)
+	}
+	if of("XAF", "") != "" || takes("XAF") {
+		t.Error("an account without the offer takes transfers")
+	}
+
+	// An account that is known gets the offer.
+	text := registries.Edit(t, plain, taking)
+	h.Seed(t, text)
+	a := registryAccount(t, h.Open(t), false, "banque")
+	if a.Offer != checkout.OfferBankTransfer || a.Holder != "Trésor public" || a.Bank != "Banque d’essai" {
+		t.Fatalf("%+v", a)
+	}
+	if of("XAF", "") != "banque" || of("XAF", "banque") != "banque" || of("EUR", "") != "" || of("XAF", "mtn") != "" || of("XAF", "unknown") != "" {
+		t.Errorf("%q %q %q %q", of("XAF", ""), of("XAF", "banque"), of("EUR", ""), of("XAF", "mtn"))
+	}
+	if !takes("XAF") || takes("EUR") || h.Open(t).Takes(registries.AgencyA, true, checkout.OfferBankTransfer, "XAF") {
+		t.Error("transfers are not taken in the account's mode and currency alone")
+	}
+
+	// A second account in the currency must take the offer from the first one.
+	var faults *form.FaultsError
+	both := strings.Replace(text, end, "        - "+second+"\n"+end, 1)
+	if _, err := h.TrySeed(t, both); !errors.As(err, &faults) || len(faults.Faults) != 1 || faults.Faults[0].Field != "agencies[0].accounts.test[4].offer" {
+		t.Errorf("two accounts: %v", err)
+	}
+	h.Seed(t, strings.Replace(both, taking, plain, 1))
+	if of("XAF", "") != "banque-2" || of("XAF", "banque-2") != "banque-2" || of("XAF", "banque") != "banque" {
+		t.Errorf("moved: %q %q %q", of("XAF", ""), of("XAF", "banque-2"), of("XAF", "banque"))
 	}
 }
 

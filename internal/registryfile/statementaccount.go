@@ -102,17 +102,31 @@ func (o object) offerOf(a *registry.StatementAccount) {
 	}
 	switch {
 	case a.Kind == "": // a fault already
-	case channels == nil && a.Offer != "":
-		o.fault("offer", "kind", "is not for a bank account: leave it out")
-		a.Offer = ""
-	case channels != nil && a.Offer == "" && len(offers) == 1:
+	case a.Kind == registry.AccountBank && a.Offer == "":
+	case a.Offer == "" && len(offers) == 1:
 		a.Offer = offers[0]
-	case channels != nil && a.Offer == "":
+	case a.Offer == "":
 		o.fault("offer", "required", "is required: %s", strings.Join(offers, ", "))
-	case channels != nil && (!known || !slices.Contains(channels, of)):
+	case !known || !slices.Contains(channels, of):
 		o.fault("offer", "enum", "must be one of %s for an account of kind %s", strings.Join(offers, ", "), a.Kind)
 	}
 	o.fingerprintOf(a)
+	o.transfersOf(a)
+}
+
+// transfersOf reads what payers must know of a bank account to transfer money to it. An account that is not offered any more
+// keeps it: transfers that are under way still pay.
+func (o object) transfersOf(a *registry.StatementAccount) {
+	a.Holder, a.Bank = o.line("holder"), o.line("bank")
+	for _, f := range []struct{ field, value string }{{"holder", a.Holder}, {"bank", a.Bank}} {
+		taken := a.Offer == checkout.OfferBankTransfer || a.Holder != "" || a.Bank != ""
+		switch {
+		case a.Kind == registry.AccountBank && taken && f.value == "" && !o.Faulty(f.field):
+			o.fault(f.field, "required", "is required of an account to which citizens transfer money: payers write it on their transfers")
+		case a.Kind != registry.AccountBank && f.value != "":
+			o.fault(f.field, "kind", "is only for an account of kind bank: leave it out")
+		}
+	}
 }
 
 // fingerprintOf checks which account of a merchant an account is.
@@ -184,7 +198,10 @@ func (o object) filesOf(a *registry.StatementAccount) {
 			o.fault("columns", "format", "is not usable: %s", strings.TrimPrefix(err.Error(), statements.ErrProfile.Error()+": "))
 		}
 	}
-	if a.IBAN == "" && a.Number == "" && !o.Faulty("iban") && !o.Faulty("number") && a.Profile != "" && statements.NamesAccount(a.Profile, a.Columns) {
+	switch nameless := a.IBAN == "" && a.Number == "" && !o.Faulty("iban") && !o.Faulty("number"); {
+	case nameless && a.Kind == registry.AccountBank && a.Offer == checkout.OfferBankTransfer:
+		o.fault("iban", "required", "is required with the offer bank_transfer, or number: payers transfer money to it")
+	case nameless && a.Profile != "" && statements.NamesAccount(a.Profile, a.Columns):
 		o.fault("number", "required", "is required, or iban: files of the profile %s name their account, and those of another one are refused", a.Profile)
 	}
 }
@@ -323,7 +340,7 @@ func (c *checker) fixed(a statementAccount) {
 	for _, f := range []struct{ field, was, is string }{
 		{"kind", string(known.Kind), string(a.Kind)}, {a.moneyField(), known.Offer, a.Offer}, {"currency", known.Currency, a.Currency}, {"zone", known.Zone, a.Zone},
 	} {
-		if f.was != f.is {
+		if f.was != f.is && (f.field != "offer" || a.Kind != registry.AccountBank) {
 			c.fault(a.path+"."+f.field, "fixed", "was %q when the account was made and never changes, because its statements would count otherwise: give the new account another code", f.was)
 		}
 	}
@@ -350,8 +367,11 @@ func (c *checker) apart(a statementAccount, other registry.StatementAccount) {
 	name := other.Code + " of the mode " + registry.Mode(other.Live)
 	if a.Live == other.Live && a.Offer != "" && c.operators.SameMerchant(a.Offer, other.Offer) && a.Currency == other.Currency && a.Fingerprint == other.Fingerprint {
 		field, mend := "."+a.moneyField(), "give the account of a replaced merchant account its fingerprint"
-		if a.Fingerprint != "" {
+		switch {
+		case a.Fingerprint != "":
 			field, mend = ".fingerprint", "name another merchant account"
+		case a.Kind == registry.AccountBank:
+			mend = "take the offer from the other account in the same file"
 		}
 		c.fault(a.path+field, "taken", "is that of account %s in the same currency, and money has one account: %s", name, mend)
 	}

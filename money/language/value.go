@@ -49,3 +49,6 @@ func GroupReference(ref string) string {
 	}
 	return b.String()
 }
+
+// GroupIBAN returns an IBAN in groups of four, between which a line may break.
+func GroupIBAN(iban string) string { return strings.ReplaceAll(GroupReference(iban), "\u00a0", " ") }

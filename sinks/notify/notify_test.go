@@ -175,6 +175,10 @@ func (agencies) Agency(id string) (registry.Agency, bool) {
 
 func (agencies) Configured(string, bool, string, string) bool { return true }
 
+func (agencies) StatementAccountOf(string, bool, string, string, string) (registry.StatementAccount, bool) {
+	return registry.StatementAccount{}, false
+}
+
 // noDues is for receipts, which ask no ERP.
 type noDues struct{}
 

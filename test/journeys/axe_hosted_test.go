@@ -145,9 +145,11 @@ func everything(state page.State, lang money.Language) page.View {
 			{ID: "momo_b", Kind: page.KindMobileMoney, Fee: 75, FeeKnown: true},
 			{ID: "card", Kind: page.KindCard, FeeKnown: true},
 			{ID: "cash_agency", Kind: page.KindCash},
+			{ID: "bank_transfer", Kind: page.KindTransfer, FeeKnown: true},
 		},
 		Offer: "momo", Kind: page.KindMobileMoney, Phone: "06 600 00 01", Payer: "+242066000001",
-		PayURL: "https://pay.example/p/4821093377150264", NoticeURL: "/c/chs_1/notice?lang=fr",
+		Transfer: page.Transfer{Holder: "Trésor public, régie des impôts", Bank: "Banque d’essai du Congo", IBAN: "CG3930011000101013451300019"},
+		PayURL:   "https://pay.example/p/4821093377150264", NoticeURL: "/c/chs_1/notice?lang=fr",
 		Hidden: []page.Field{{Name: "attempt", Value: "01K9"}},
 		Send:   &page.Send{Action: "/c/chs_1/send", Payer: true},
 		Now:    now, WindowEnds: now.Add(4*time.Minute + 37*time.Second), USSD: "*105#", ExpiresAt: now.Add(24 * time.Hour),
@@ -172,7 +174,7 @@ func everything(state page.State, lang money.Language) page.View {
 // otherwiseSeen are the pages that are also viewed on paper or in the reader's own colours.
 // All are also viewed with large text, in French.
 var otherwiseSeen = map[page.State]string{
-	page.StateCash: "print", page.StateCompleted: "print", page.StateChoose: "forced", page.StateReview: "forced", page.StateWaiting: "forced",
+	page.StateCash: "print", page.StateTransfer: "print", page.StateCompleted: "print", page.StateChoose: "forced", page.StateReview: "forced", page.StateWaiting: "forced",
 }
 
 // hostedTours returns all different hosted pages.

@@ -91,6 +91,16 @@
       printer.hidden = false;
       printer.addEventListener("click", function () { window.print(); });
     }
+    // Without the clipboard, as in some frames, the reference is selected.
+    var copy = at("copy"), text = at("remittance");
+    if (copy) {
+      copy.hidden = false;
+      copy.addEventListener("click", function () {
+        function select() { window.getSelection().selectAllChildren(text); }
+        if (!navigator.clipboard) return select();
+        navigator.clipboard.writeText(text.getAttribute("value")).then(function () { copy.textContent = copy.dataset.done; }, select);
+      });
+    }
     var live = at("live"), clock = at("clock");
     data = live ? live.dataset : {};
     said = at("status");

@@ -36,6 +36,12 @@ func (c configuration) Counters(tenantID string, live bool) []string {
 	return c.base.Identities.Counters(tenantID, live)
 }
 
+// TransferAccount returns the agency's bank account to which citizens transfer money in the currency.
+func (c configuration) TransferAccount(tenantID string, live bool, currency string) (page.Transfer, bool) {
+	a, ok := c.StatementAccountOf(tenantID, live, checkout.OfferBankTransfer, currency, "")
+	return page.Transfer{Holder: a.Holder, Bank: a.Bank, IBAN: a.IBAN, Number: a.Number}, ok
+}
+
 // HonoursLate reports whether the agency's policy honours late payments.
 func (c configuration) HonoursLate(tenantID string) bool {
 	a, _ := c.Agency(tenantID)
@@ -55,10 +61,13 @@ func (c configuration) HasChannel(tenantID string, live bool, offerID, currency 
 	return c.Takes(tenantID, live, offerID, currency) && c.channel(tenantID, live, offerID, true)
 }
 
-// channel reports whether the agency has an account for the offer, or for cash a counter.
+// channel reports whether the agency has an account for the offer, or for cash a counter, for transfers a bank account.
 func (c configuration) channel(tenantID string, live bool, offerID string, locked bool) bool {
 	if offerID == checkout.OfferCashAgency {
 		return c.base.Identities.TakesCash(tenantID, live) || c.base.Simulators && !live
+	}
+	if offerID == checkout.OfferBankTransfer {
+		return slices.ContainsFunc(c.StatementAccounts(tenantID, live), func(a registry.StatementAccount) bool { return a.Offer == offerID })
 	}
 	a, ok := c.MerchantAccount(tenantID, live, offerID)
 	return ok && (locked || !a.Locked)
@@ -98,7 +107,7 @@ func (b *Base) WithoutChannel(ctx context.Context) (found []string, err error) {
 	}
 	for by := range creators {
 		app, ok := c.Application(by.application)
-		if !ok || !app.Active || slices.ContainsFunc(app.Offers, func(offer string) bool { return c.channel(app.AgencyID, by.live, offer, true) }) {
+		if !ok || !app.Active || slices.ContainsFunc(app.Offering(), func(offer string) bool { return c.channel(app.AgencyID, by.live, offer, true) }) {
 			continue
 		}
 		agency, _ := c.Agency(app.AgencyID)

@@ -1101,6 +1101,8 @@ type StatementAccount struct {
 	BatchPattern  string
 	Columns       []byte
 	KeepYears     int64
+	Holder        string
+	Bank          string
 }
 
 type StatementExit struct {

@@ -975,12 +975,13 @@ func (q *Queries) UpsertServiceMapping(ctx context.Context, arg UpsertServiceMap
 
 const upsertStatementAccount = `-- name: UpsertStatementAccount :exec
 INSERT INTO statement_accounts (agency_id, live, code, kind, offer, fingerprint, iban, number, currency, profile, zone, cutoff_minutes,
-    grace_days, settles_to, batch_pattern, columns, keep_years)
+    grace_days, settles_to, batch_pattern, columns, keep_years, holder, bank)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-    $13, $14, $15, $16, $17)
-ON CONFLICT (agency_id, live, code) DO UPDATE SET fingerprint = excluded.fingerprint, iban = excluded.iban, number = excluded.number,
+    $13, $14, $15, $16, $17, $18, $19)
+ON CONFLICT (agency_id, live, code) DO UPDATE SET offer = excluded.offer, fingerprint = excluded.fingerprint, iban = excluded.iban, number = excluded.number,
     profile = excluded.profile, cutoff_minutes = excluded.cutoff_minutes, grace_days = excluded.grace_days,
-    settles_to = excluded.settles_to, batch_pattern = excluded.batch_pattern, columns = excluded.columns, keep_years = excluded.keep_years
+    settles_to = excluded.settles_to, batch_pattern = excluded.batch_pattern, columns = excluded.columns, keep_years = excluded.keep_years,
+    holder = excluded.holder, bank = excluded.bank
 `
 
 type UpsertStatementAccountParams struct {
@@ -1001,6 +1002,8 @@ type UpsertStatementAccountParams struct {
 	BatchPattern  string
 	Columns       []byte
 	KeepYears     int64
+	Holder        string
+	Bank          string
 }
 
 func (q *Queries) UpsertStatementAccount(ctx context.Context, arg UpsertStatementAccountParams) error {
@@ -1022,6 +1025,8 @@ func (q *Queries) UpsertStatementAccount(ctx context.Context, arg UpsertStatemen
 		arg.BatchPattern,
 		arg.Columns,
 		arg.KeepYears,
+		arg.Holder,
+		arg.Bank,
 	)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/cli/render"
+	"quittance/checkout"
 	"quittance/internal/registry"
 )
 
@@ -22,7 +23,7 @@ func Accounts() cli.Command {
 func accountJSON(e registry.StatementAccountEntry) render.Object {
 	return render.Object{
 		"agency", e.Agency, "agency_id", e.AgencyID, "mode", registry.Mode(e.Live), "code", e.Code, "kind", e.Kind, "offer", render.OrNone(e.Offer),
-		"fingerprint", render.OrNone(e.Fingerprint), "iban", render.OrNone(e.IBAN), "number", render.OrNone(e.Number), "currency", e.Currency, "profile", e.Profile,
+		"fingerprint", render.OrNone(e.Fingerprint), "iban", render.OrNone(e.IBAN), "number", render.OrNone(e.Number), "holder", render.OrNone(e.Holder), "bank", render.OrNone(e.Bank), "currency", e.Currency, "profile", e.Profile,
 		"zone", e.Zone, "cutoff", e.CutoffText(), "grace_days", e.GraceDays, "keep_years", e.KeepYears, "settles_to", render.OrNone(e.SettlesTo), "batch_pattern", render.OrNone(e.BatchPattern),
 		"columns", e.Columns,
 	}
@@ -43,6 +44,9 @@ func listAccounts() cli.Command {
 						offer := e.Offer
 						if e.Fingerprint != "" {
 							offer += " (merchant account " + e.Fingerprint + ")"
+						}
+						if e.Offer == checkout.OfferBankTransfer {
+							offer += " (" + e.Holder + ", " + e.Bank + ")"
 						}
 						return []any{e.Agency, registry.Mode(e.Live), e.Code, string(e.Kind), offer, cmp.Or(e.IBAN, e.Number), e.Currency, e.Profile, e.Zone, e.CutoffText(), e.GraceDays, e.SettlesTo}
 					}))
