@@ -509,19 +509,19 @@ var definite = map[string]bool{
 // bySwitch are the words of the offer switch that differ: the payer's account may be at any institution, and a request is
 // accepted in its application.
 type bySwitch struct {
-	phoneTitle, phoneHint, waitSent, waitSentPlain, waitAccept, waitMenu, funds, limit, unknown string
+	phoneTitle, phoneOperator, phoneHint, waitSent, waitSentPlain, waitAccept, waitMenu, funds, limit, unknown string
 }
 
 var switchTexts = language.Table[bySwitch]{
 	money.French: {
-		phoneTitle: "Votre numéro", phoneHint: "Par exemple %s. Le compte ou portefeuille lié à ce numéro sera débité.",
+		phoneTitle: "Votre numéro", phoneOperator: "Moyen de paiement", phoneHint: "Par exemple %s. Le compte ou portefeuille lié à ce numéro sera débité.",
 		waitSent: "Une demande de paiement est envoyée au %s.", waitSentPlain: "Une demande de paiement est envoyée sur votre téléphone.",
 		waitAccept: "Acceptez-la sur votre téléphone, comme votre établissement vous le demande.", waitMenu: "Ouvrez l’application de votre établissement et cherchez les demandes de paiement.",
 		funds: "Le solde de votre compte ne suffit pas.", limit: "Votre compte a atteint sa limite. Réessayez plus tard ou avec un autre compte.",
 		unknown: "Aucun compte ou portefeuille n’est lié à ce numéro.",
 	},
 	money.English: {
-		phoneTitle: "Your number", phoneHint: "For example %s. The account or wallet of this number will be charged.",
+		phoneTitle: "Your number", phoneOperator: "Means of payment", phoneHint: "For example %s. The account or wallet of this number will be charged.",
 		waitSent: "A request to pay is sent to %s.", waitSentPlain: "A request to pay is sent to your phone.",
 		waitAccept: "Accept it on your phone, as your institution asks you to.", waitMenu: "Open the application of your institution and look for requests to pay.",
 		funds: "There is not enough money in your account.", limit: "Your account has reached its limit. Try later or with another account.",
@@ -538,7 +538,7 @@ func (w *words) of(offer string) *words {
 		return w
 	}
 	own, s := *w, switchTexts.In(money.Language(w.Code))
-	own.PhoneTitle, own.PhoneHint, own.WaitSent, own.WaitSentPlain, own.WaitPIN, own.WaitMenu = s.phoneTitle, s.phoneHint, s.waitSent, s.waitSentPlain, s.waitAccept, s.waitMenu
+	own.PhoneTitle, own.PhoneOperator, own.PhoneHint, own.WaitSent, own.WaitSentPlain, own.WaitPIN, own.WaitMenu = s.phoneTitle, s.phoneOperator, s.phoneHint, s.waitSent, s.waitSentPlain, s.waitAccept, s.waitMenu
 	own.Failures = maps.Clone(w.Failures)
 	own.Failures["collect.insufficient_funds"], own.Failures["collect.payer_limit_reached"], own.Failures["collect.payer_not_found"] = s.funds, s.limit, s.unknown
 	return &own

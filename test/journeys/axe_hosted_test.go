@@ -95,7 +95,7 @@ var looks = []look{
 var anyOffer = []page.State{page.StateReview, page.StateWaiting, page.StateCompleted, page.StateFailed, page.StateUndecided}
 
 func asSwitch(v *page.View) {
-	v.Offer, v.FailureCode = "switch", "collect.payer_not_found"
+	v.Offer, v.USSD, v.FailureCode = "switch", "", "collect.payer_not_found"
 	v.Offers = append(slices.Clone(v.Offers), page.Offer{ID: "switch", Kind: page.KindMobileMoney})
 }
 

@@ -49,7 +49,7 @@ func TestDemoSecretsAreRefused(t *testing.T) {
 		return ""
 	}
 	first := refused()
-	if n := strings.Count(first, "\n"); n != 14 { // 6 keys, 2 of clerks, 3 endpoints, 2 ERPs, a pair of a partner
+	if n := strings.Count(first, "\n"); n != 15 { // 6 keys, 2 of clerks, 3 endpoints, 2 ERPs, an account at the switch, a pair of a partner
 		t.Errorf("%d secrets are named: %s", n, first)
 	}
 	for _, want := range []string{"of Guichet fiscal (impots): end it with `quittance keys revoke ", "of clerk impots/c02: end it with `quittance clerks revoke ", " --overlap 0`", "the ERP impots/test: ", "the cash-in credentials of Vente de timbres (impots): replace them with `quittance cashin rotate "} {
@@ -91,7 +91,7 @@ func TestDemoSecretsAreRefused(t *testing.T) {
 	if _, err := cashin.Rotate(t.Context(), h.Pool, h.Keys, registries.Actor, "Vente de timbres", nil, registries.Epoch); err != nil {
 		t.Fatal(err)
 	}
-	h.Seed(t, strings.NewReplacer("DemoErpTokenImpots000000", "own-token-of-the-erp", "DemoErpTokenDouanes00000", "own-token-of-another").Replace(string(text))) // undoes no revocation
+	h.Seed(t, strings.NewReplacer("DemoErpTokenImpots000000", "own-token-of-the-erp", "DemoErpTokenDouanes00000", "own-token-of-another", ": simulator\n", ": own-secret-of-the-account\n").Replace(string(text))) // undoes no revocation
 	if err := refused(); err != "" {
 		t.Errorf("after the mends: %s", err)
 	}

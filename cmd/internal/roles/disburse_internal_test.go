@@ -48,7 +48,7 @@ func TestDisburseWithItsKeys(t *testing.T) {
 	}
 
 	connectors, err := (&Base{Now: now}).payoutConnectors()
-	if err != nil || connectors[account.Operator] == nil || len(connectors) != 2 {
+	if err != nil || connectors[account.Operator] == nil || len(connectors) != 3 {
 		t.Errorf("connectors %v, %v", connectors, err)
 	}
 
