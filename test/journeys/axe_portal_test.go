@@ -93,7 +93,9 @@ func (h *townHall) ERP(string, bool) (registry.ERPSettings, bool) {
 
 func (h *townHall) HasChannel(string, bool, string, string) bool { return !h.noOffers }
 
-func (h *townHall) ERP(string, bool) (registry.ERPSettings, bool) { return registry.ERPSettings{}, true }
+func (h *townHall) ERP(string, bool) (registry.ERPSettings, bool) {
+	return registry.ERPSettings{}, true
+}
 
 func (h *townHall) Fee(string, checkout.Channel, string) (money.Schedule, bool) {
 	return money.Schedule{}, false

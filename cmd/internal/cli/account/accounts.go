@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quittance/checkout"
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/cli/render"
-	"quittance/checkout"
 	"quittance/internal/registry"
 )
 
