@@ -100,7 +100,9 @@ func TestReports(t *testing.T) {
 	b := build(t, profile(t), salaries(t))
 	small, large := b.ID+"-SYSTAC", b.ID+"-SYGMA"
 	all := func(text string) []string { return []string{"0 " + text, "1 " + text, "2 " + text, "3 " + text} }
-	line := func(i int, code string, reasons ...string) status { return status{id: ref(i), code: code, reasons: reasons} }
+	line := func(i int, code string, reasons ...string) status {
+		return status{id: ref(i), code: code, reasons: reasons}
+	}
 	group := func(id, code string, below ...status) status { return status{id: id, code: code, below: below} }
 	reports := map[string][]byte{}
 	for _, c := range []struct {

@@ -78,10 +78,10 @@ const (
 
 // line is a connection to a server with somebody in the middle, who is told of each request.
 type line struct {
-	r      io.Reader
-	w      io.WriteCloser
-	held   []byte
-	broken atomic.Bool
+	r       io.Reader
+	w       io.WriteCloser
+	held    []byte
+	broken  atomic.Bool
 	request []byte // the present one
 	// on is called before the request passes on. It returns what to do after that.
 	on func(l *line, packet byte) func()
