@@ -252,3 +252,21 @@ func TestRefusalsAreCertain(t *testing.T) {
 		}
 	})
 }
+
+// Whatever arrives, a report is taken or refused, and what is taken speaks of lines that were sent.
+func FuzzRead(f *testing.F) {
+	f.Add(pain002("12", status{id: "QF1", code: "PART", below: []status{{id: "QF1-SYSTAC", below: []status{{id: "QD1", code: "RJCT", reasons: []string{"DU01"}, sum: "5"}}}}}))
+	f.Add(pain002("03", status{id: "QF1", code: "ACSC", count: "1", sum: "5.00", by: map[string]int{"ACSC": 1}}))
+	f.Add([]byte(`<Document xmlns="urn:iso:std:iso:20022:tech:xsd:pain.002.001.15"><CstmrPmtStsRpt><SplmtryData><x xmlns="y"/></SplmtryData></CstmrPmtStsRpt></Document>`))
+	sent := []bank.Sent{{Ref: "QD1", Amount: 5, Group: "QF1-SYSTAC"}}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := bank.Read(data)
+		var answers []bank.Answer
+		if err == nil {
+			answers, err = r.Answers("QF1", sent)
+		}
+		if err != nil && !errors.Is(err, bank.ErrReport) || len(answers) > 1 || len(answers) == 1 && answers[0].Ref != "QD1" {
+			t.Fatalf("%v, %v", answers, err)
+		}
+	})
+}
