@@ -43,7 +43,7 @@ help: ## list the targets
 
 .PHONY: deps deps/test
 deps: $(DEPS)/.go $(DEPS)/.chdb $(DEPS)/.postgres ## fetch what `make run` needs: Go modules, ClickHouse's engine, PostgreSQL
-deps/test: deps $(DEPS)/.kafka-archive $(DEPS)/.browser $(DEPS)/.schemathesis $(DEPS)/.standardwebhooks $(DEPS)/.camt $(DEPS)/.proxy $(DEPS)/.prometheus $(DEPS)/.clients $(DEPS)/.clients-node $(DEPS)/.spectral $(DEPS)/.papers $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) $(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION) ## fetch also what tests and lint need: Kafka, Java, Chromium, nginx, Caddy, Prometheus, generators of clients, Spectral, readers of PDFs, linters
+deps/test: deps $(DEPS)/.kafka-archive $(DEPS)/.browser $(DEPS)/.schemathesis $(DEPS)/.standardwebhooks $(DEPS)/.iso20022 $(DEPS)/.sftp $(DEPS)/.proxy $(DEPS)/.prometheus $(DEPS)/.clients $(DEPS)/.clients-node $(DEPS)/.spectral $(DEPS)/.papers $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) $(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION) ## fetch also what tests and lint need: Kafka, Java, Chromium, nginx, Caddy, Prometheus, generators of clients, Spectral, readers of PDFs, linters
 
 $(DEPS) $(BIN):
 	@mkdir -p $@
@@ -98,10 +98,12 @@ $(DEPS)/.standardwebhooks: test/tools/standardwebhooks/requirements.txt test/too
 	@test/tools/standardwebhooks/install $(DEPS)/standardwebhooks
 	@touch $@
 
-$(DEPS)/.camt: test/tools/camt/requirements.txt test/tools/camt/install | $(DEPS)
-	@dev/tools/need python3
-	@echo "fetching the ISO 20022 schemas of bank statements, and a validator" >&2
-	@test/tools/camt/install $(DEPS)/camt
+# What says whether files of banks are valid, and reads them.
+ISO := test/tools/iso20022
+$(DEPS)/.iso20022: $(ISO)/requirements.txt $(ISO)/pom.xml $(ISO)/jars.sha256 $(ISO)/install | $(DEPS)
+	@dev/tools/need python3 java mvn
+	@echo "fetching the ISO 20022 schemas of statements and payment files, a validator and a reader (50 MB)" >&2
+	@$(ISO)/install $(DEPS)/iso20022
 	@touch $@
 
 # What generates clients from openapi.yaml, and what the generated clients need.
@@ -136,6 +138,11 @@ $(DEPS)/.papers: $(PAPERS)/requirements.txt $(PAPERS)/package-lock.json $(PAPERS
 $(DEPS)/.proxy: test/proxy/packages dev/tools/debian-packages | $(DEPS)
 	@echo "fetching nginx and Caddy (10 MB)" >&2
 	@dev/tools/debian-packages test/proxy/packages $(DEPS)/proxy
+	@touch $@
+
+$(DEPS)/.sftp: test/tools/sftp/packages dev/tools/debian-packages | $(DEPS)
+	@echo "fetching OpenSSH's SFTP server" >&2
+	@dev/tools/debian-packages test/tools/sftp/packages $(DEPS)/sftp
 	@touch $@
 
 $(DEPS)/.prometheus: test/tools/prometheus/packages dev/tools/debian-packages | $(DEPS)

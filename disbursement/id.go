@@ -83,34 +83,49 @@ func (a AttemptID) UUID() string {
 // crockford is the alphabet of Crockford's base32, which lacks I, L, O and U.
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-// The form of a payout_ref: a prefix, 110 bits of the attempt's id, and two check characters.
+// The form of a reference that banks and operators get: a prefix, 110 bits of an id, and two check characters.
 const (
-	refPrefix = "QD"
-	refBody   = 22
-	refCheck  = 2
+	refPrefix  = "QD" // of an attempt
+	filePrefix = "QF" // of a file
+	refBody    = 22
+	refCheck   = 2
 	// refModulus is the largest prime below 32²: the check finds every wrong character and every two that are exchanged.
 	refModulus = 1021
 )
 
 // PayoutRef returns the reference of the attempt that travels to the operator and stands on statements, such as
 // QD7X….
-func (a AttemptID) PayoutRef() string {
-	text := []byte(refPrefix)
+func (a AttemptID) PayoutRef() string { return reference(refPrefix, a) }
+
+// FileRef returns the reference of a file of a batch, numbered from 1: the MsgId by which a bank knows the file, such as
+// QF7X…. It is made of the state alone, as an attempt's id is, and has the form of a payout_ref.
+func FileRef(batch string, number int) string {
+	return reference(filePrefix, sha256.Sum256(fmt.Appendf(nil, "file|%s|%d", batch, number)))
+}
+
+// reference returns the beginning of an id as text.
+func reference(prefix string, id [sha256.Size]byte) string {
+	text := []byte(prefix)
 	bits, held := 0, 0
-	for _, b := range a {
+	for _, b := range id {
 		bits, held = bits<<8|int(b), held+8
-		for held >= 5 && len(text) < len(refPrefix)+refBody {
+		for held >= 5 && len(text) < len(prefix)+refBody {
 			held -= 5
 			text = append(text, crockford[bits>>held&31])
 		}
 		bits &= 1<<held - 1
 	}
-	return string(text) + checkOf(string(text[len(refPrefix):]))
+	return string(text) + checkOf(string(text[len(prefix):]))
 }
 
 // ValidPayoutRef reports whether a text has the form of a payout_ref, and its check characters fit.
-func ValidPayoutRef(text string) bool {
-	body, ok := strings.CutPrefix(text, refPrefix)
+func ValidPayoutRef(text string) bool { return validReference(refPrefix, text) }
+
+// ValidFileRef reports whether a text has the form of a FileRef, and its check characters fit.
+func ValidFileRef(text string) bool { return validReference(filePrefix, text) }
+
+func validReference(prefix, text string) bool {
+	body, ok := strings.CutPrefix(text, prefix)
 	if !ok || len(body) != refBody+refCheck || strings.Trim(body, crockford) != "" {
 		return false
 	}

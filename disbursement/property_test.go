@@ -518,4 +518,7 @@ func TestAttemptsNeverChange(t *testing.T) {
 	if got, want := a.UUID(), "28b67356-b8b6-4a9d-a054-10babd24ef26"; got != want {
 		t.Errorf("UUID %s, want %s", got, want)
 	}
+	if got, want := disbursement.FileRef("dsb_1", 2), "QFTAGJ21FAVZRXWAZZ0JXZKTJN"; got != want || !disbursement.ValidFileRef(got) || disbursement.ValidPayoutRef(got) {
+		t.Errorf("reference of a file %s, want %s", got, want)
+	}
 }

@@ -317,7 +317,7 @@ func (p *purse) valid(t *testing.T) {
 		}
 	}
 	p.control("/statements/banque", `{"reset": true}`)
-	out, err := exec.CommandContext(t.Context(), filepath.Join(root, ".deps/camt/bin/python"), append([]string{filepath.Join(root, "test/tools/camt/validate.py")}, files...)...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), filepath.Join(root, ".deps/iso20022/bin/python"), append([]string{filepath.Join(root, "test/tools/iso20022/validate.py")}, files...)...).CombinedOutput()
 	if err != nil {
 		t.Errorf("by the ISO schema: %v\n%s", err, out)
 	}

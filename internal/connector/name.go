@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/mozillazg/go-unidecode"
+	"quittance/internal/latin"
 )
 
 // NameVerdict says how the name of a line compares with the name that an operator has of the payee's number.
@@ -72,7 +72,7 @@ func CompareNames(given, held string) NameVerdict {
 
 // nameWords returns the words of a name in capital letters without accents. An apostrophe is part of its word: N'Goma is NGOMA.
 func nameWords(name string) []string {
-	name = strings.NewReplacer("'", "", "’", "", "`", "").Replace(strings.ToUpper(unidecode.Unidecode(name)))
+	name = strings.NewReplacer("'", "", "’", "", "`", "").Replace(strings.ToUpper(latin.Alike(name)))
 	return strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 

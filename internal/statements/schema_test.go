@@ -28,8 +28,8 @@ func TestCorpusIsValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := filepath.Join("..", "..")
-	out, err := exec.Command(filepath.Join(root, ".deps/camt/bin/python"),
-		append([]string{filepath.Join(root, "test/tools/camt/validate.py"), broken}, files...)...).CombinedOutput()
+	out, err := exec.Command(filepath.Join(root, ".deps/iso20022/bin/python"),
+		append([]string{filepath.Join(root, "test/tools/iso20022/validate.py"), broken}, files...)...).CombinedOutput()
 	if len(out) == 0 && err != nil {
 		t.Fatalf("the validator is missing, `make deps/test` fetches it: %v", err)
 	}

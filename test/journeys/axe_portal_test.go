@@ -87,10 +87,6 @@ func (h *townHall) PortalOf(agencyID string) (registry.Application, bool) {
 
 func (h *townHall) Takes(string, bool, string, string) bool { return true }
 
-func (h *townHall) ERP(string, bool) (registry.ERPSettings, bool) {
-	return registry.ERPSettings{}, true
-}
-
 func (h *townHall) HasChannel(string, bool, string, string) bool { return !h.noOffers }
 
 func (h *townHall) ERP(string, bool) (registry.ERPSettings, bool) {

@@ -16,8 +16,8 @@ const ibanLengths = "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28
 // cemac are the states whose accounts have a RIB of 23 digits.
 const cemac = "CF27 CG27 CM27 GA27 GQ27 TD27"
 
-// checkIBAN says what is wrong with an IBAN in capitals without spaces; the zero values if nothing is.
-func checkIBAN(iban string) (kind FaultKind, want string) {
+// CheckIBAN says what is wrong with an IBAN in capitals without spaces; the zero values if nothing is.
+func CheckIBAN(iban string) (kind FaultKind, want string) {
 	if len(iban) < 5 || strings.Trim(iban[:2], capitals) != "" || strings.Trim(iban[2:4], digits) != "" || strings.Trim(iban[4:], capitals+digits) != "" {
 		return FaultIBAN, ""
 	}
@@ -32,7 +32,7 @@ func checkIBAN(iban string) (kind FaultKind, want string) {
 		return FaultIBANCheck, ""
 	}
 	if strings.Contains(cemac, iban[:2]) {
-		return checkRIB(iban[4:])
+		return CheckRIB(iban[4:])
 	}
 	return "", ""
 }
@@ -43,9 +43,9 @@ const (
 	ribLength = 5 + 5 + 11 + 2 // bank, branch, account, key
 )
 
-// checkRIB says what is wrong with a RIB of CEMAC without spaces. Its key is 97 − (89 bank + 15 branch + 3 account) mod
+// CheckRIB says what is wrong with a RIB of CEMAC without spaces. Its key is 97 − (89 bank + 15 branch + 3 account) mod
 // 97. The factors are the powers of ten of the three parts in the whole number, modulo 97.
-func checkRIB(rib string) (kind FaultKind, want string) {
+func CheckRIB(rib string) (kind FaultKind, want string) {
 	switch {
 	case strings.Trim(rib, digits) != "":
 		return FaultRIB, ""

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"quittance/disbursement"
+	"quittance/internal/latin"
 )
 
 // lineReading is the state of reading one row.
@@ -146,8 +147,8 @@ func (l *lineReading) exact(column Column) string {
 	case strings.TrimSpace(text) != text:
 		l.wrong(FaultSpaces, column, "")
 		return ""
-	case printable(text) != "":
-		l.wrong(FaultCharacter, column, printable(text))
+	case latin.Unprintable(text) != "":
+		l.wrong(FaultCharacter, column, latin.Unprintable(text))
 		return ""
 	case len(text) > disbursement.MaxText:
 		l.wrong(FaultLength, column, strconv.Itoa(disbursement.MaxText))
@@ -162,7 +163,7 @@ func (l *lineReading) written(column Column, most int) string {
 	if !ok {
 		return ""
 	}
-	ascii, bad := latin(text)
+	ascii, bad := latin.Text(text)
 	switch {
 	case bad != "":
 		l.wrong(FaultScript, column, bad)
@@ -388,10 +389,10 @@ func (l *lineReading) bank() {
 		l.wrong(FaultMissing, l.either(), "")
 	}
 	if hasIBAN {
-		l.line.Content.IBAN = l.checked(ColumnIBAN, iban, strings.ToUpper(groups.Replace(iban)), checkIBAN)
+		l.line.Content.IBAN = l.checked(ColumnIBAN, iban, strings.ToUpper(groups.Replace(iban)), CheckIBAN)
 	}
 	if hasNumber {
-		l.line.Content.Number = l.checked(ColumnNumber, number, groups.Replace(number), checkRIB)
+		l.line.Content.Number = l.checked(ColumnNumber, number, groups.Replace(number), CheckRIB)
 	}
 	if bic := l.exact(ColumnBIC); bic != "" {
 		if !bicPattern.MatchString(bic) {

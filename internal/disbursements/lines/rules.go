@@ -8,6 +8,7 @@ import (
 
 	"quittance/disbursement"
 	"quittance/disbursement/digest"
+	"quittance/internal/latin"
 	"quittance/money"
 )
 
@@ -113,11 +114,11 @@ func (r Rules) validate() error {
 	}
 	var modes []string
 	for _, a := range r.Accounts {
-		if a.Code == "" || printable(a.Code) != "" || len(a.Modes) == 0 || a.Phone != nil && a.Country == "" {
+		if a.Code == "" || latin.Unprintable(a.Code) != "" || len(a.Modes) == 0 || a.Phone != nil && a.Country == "" {
 			return fmt.Errorf("%w: the payout account %q needs a code, a payment mode, and a calling code if it pays phone numbers", ErrRules, a.Code)
 		}
 		for _, mode := range a.Modes {
-			if mode == "" || printable(mode) != "" || len(mode) > disbursement.MaxText || slices.Contains(modes, mode) {
+			if mode == "" || latin.Unprintable(mode) != "" || len(mode) > disbursement.MaxText || slices.Contains(modes, mode) {
 				return fmt.Errorf("%w: the payment mode %q is empty, not printable ASCII, or there twice", ErrRules, mode)
 			}
 			modes = append(modes, mode)
