@@ -267,7 +267,7 @@ func TestTransferIsWithdrawn(t *testing.T) {
 			if !first.Notice() || !w.sessions["s1"].Paid() {
 				t.Fatalf("%+v", first)
 			}
-			w.credit("s1", do) // imported again
+			w.credit("s1", do)                                                                    // imported again
 			if open := w.openCases("s1"); (len(open) > 0) != (cause == checkout.CreditReversed) { // the bank's word stays
 				t.Fatalf("%+v", open)
 			}

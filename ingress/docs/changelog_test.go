@@ -102,7 +102,7 @@ func TestChangelogRefused(t *testing.T) {
 		"## 2026-11-21\n## 2026-11-22\n": "not before the one above it",
 		"## 2026-11-21\n### News\n":      "no kind of changes",
 		"## 2026-11-21\n### Additions\n- one\n  and a second line\n": "neither a heading nor an entry",
-		"## 2026-11-21\n- one\n":                                     "neither a heading nor an entry",
+		"## 2026-11-21\n- one\n": "neither a heading nor an entry",
 	} {
 		if _, err := readChangelog([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

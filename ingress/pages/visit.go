@@ -426,6 +426,6 @@ var ends = map[checkout.Status]page.State{
 // kinds are the page's kinds of offers by channel.
 var kinds = map[checkout.Channel]page.Kind{
 	checkout.ChannelMobileMoney: page.KindMobileMoney, checkout.ChannelCard: page.KindCard, checkout.ChannelCash: page.KindCash,
-	checkout.ChannelSwitch: page.KindMobileMoney, // a number, and a request on the phone
+	checkout.ChannelSwitch:       page.KindMobileMoney, // a number, and a request on the phone
 	checkout.ChannelBankTransfer: page.KindTransfer,
 }

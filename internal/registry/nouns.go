@@ -172,7 +172,7 @@ type ERPSettings struct {
 	// ConflictIsDone: the answer 409 to a confirmation means that the ERP has it already.
 	ConflictIsDone bool
 	// Networks contain the addresses that the ERP may have. None: public addresses only.
-	Networks []netip.Prefix
+	Networks    []netip.Prefix
 	MaxInFlight int
 	// Channels are the ERP's words for channels that the contract's first edition does not name. An ERP without a word for
 	// one would refuse a confirmation by it.

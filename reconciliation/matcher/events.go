@@ -7,8 +7,8 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"strconv"
+	"strings"
 	"time"
 
 	"quittance/internal/cases"
