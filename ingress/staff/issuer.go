@@ -49,8 +49,7 @@ func (v *Visit) showIssuer() {
 // arrive is GET /sign-in/issuers/{issuer}, to which an identity provider sends the browser back. The browser keeps the Strict cookie
 // of the session back from what follows a request of another site, so the page loads the next one itself.
 func (v *Visit) arrive() {
-	turn := v.turn()
-	v.turnCookie().Set(v.W, "", -1)
+	turn := v.turn() // whose cookie stays: it is used once, and another tab may have begun a visit since
 	in, err := v.site.cfg.Desk.Arrive(v.Context(), turn, v.Param("issuer"), v.R.URL.Query(), web.Client(v.R))
 	if err != nil {
 		v.failedAtIssuer("signing in at an issuer", err)
