@@ -531,6 +531,9 @@ func TestJoinAtAnIssuer(t *testing.T) {
 		if a := b.Post("/join/issuer", nil); a.Code != http.StatusSeeOther {
 			t.Fatalf("the way to the provider: %d", a.Code)
 		}
+		way := b.Get("/sign-in/issuer")
+		backoffice.Want(t, way, http.StatusOK, "Votre invitation est ouverte")
+		backoffice.Lacks(t, way, "Votre clé d’accès est reconnue")
 		return comeBack(b, p.leave(t, b, subject))
 	}
 	backoffice.Want(t, visit(mine), http.StatusUnauthorized, "est déjà celui d’une autre personne")

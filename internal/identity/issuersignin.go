@@ -125,27 +125,36 @@ func (d *Desk) issuerByID(ctx context.Context, id string) (i Issuer, settings op
 	return i, settings, err
 }
 
-// Depart returns where a browser goes that visits an identity provider: the address of its sign-in, and the issuer, which the
-// page names. A refusal is an *operation.Error: issuer.visit_over, or openid.CodeAway.
-func (d *Desk) Depart(ctx context.Context, turn secret.Text) (to, issuer string, err error) {
+// Departure is where a browser goes that visits an identity provider.
+type Departure struct {
+	// To is the address of its sign-in, Issuer the provider, which the page names.
+	To, Issuer string
+	// Invited says that an invited person goes there, who has no passkey yet.
+	Invited bool
+}
+
+// Depart returns where a browser goes that visits an identity provider. A refusal is an *operation.Error: issuer.visit_over, or
+// openid.CodeAway.
+func (d *Desk) Depart(ctx context.Context, turn secret.Text) (to Departure, err error) {
 	hash := hashOf(turn)
 	row, err := db.New(d.cfg.Pool).AtIssuer(ctx, hash)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return "", "", operation.Refuse(codeVisitOver, "", nil)
+		return to, operation.Refuse(codeVisitOver, "", nil)
 	}
 	if err != nil {
-		return "", "", fmt.Errorf("reading a visit to an issuer: %w", err)
+		return to, fmt.Errorf("reading a visit to an issuer: %w", err)
 	}
 	v, err := d.verified(hash, atIssuer{row.IssuerID, row.StaffID, value(row.PasskeyID), value(row.InvitationID), row.Next, row.At}, row.Mac)
 	if err != nil {
-		return "", "", err
+		return to, err
 	}
 	i, settings, err := d.issuerByID(ctx, v.issuerID)
 	if err != nil {
-		return "", "", err
+		return to, err
 	}
-	to, err = d.issuers.Begin(ctx, settings, openid.TurnOf(turn))
-	return to, i.Address, err
+	to = Departure{Issuer: i.Address, Invited: v.invitationID != ""}
+	to.To, err = d.issuers.Begin(ctx, settings, openid.TurnOf(turn))
+	return to, err
 }
 
 // Arrived is where an answer of an identity provider leads.
