@@ -397,12 +397,15 @@ func TestALogoutTokenCrossesASignIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-	if _, err := tx.Exec(t.Context(), `SELECT FROM staff WHERE id = $1 FOR UPDATE`, p.IDs["Awa"]); err != nil {
+	if _, err := tx.Exec(t.Context(), `SELECT FROM staff WHERE id = $1 FOR NO KEY UPDATE`, p.IDs["Awa"]); err != nil {
 		t.Fatal(err)
 	}
 	answer := make(chan *httptest.ResponseRecorder)
 	go func() { answer <- comeBack(b, back) }()
-	for waiting := 0; waiting == 0; time.Sleep(5 * time.Millisecond) { // the sign-in waits for the row
+	for waiting, until := 0, time.Now().Add(30*time.Second); waiting == 0; time.Sleep(5 * time.Millisecond) { // the sign-in waits for the row
+		if time.Now().After(until) {
+			t.Fatal("no sign-in waits for the row")
+		}
 		if err := p.Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
 			WHERE NOT l.granted AND a.query LIKE '%lock_staff%' AND l.transactionid IN (SELECT transactionid FROM pg_locks WHERE granted AND pid = $1)`, tx.Conn().PgConn().PID()).Scan(&waiting); err != nil {
 			t.Fatal(err)
