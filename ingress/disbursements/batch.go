@@ -354,20 +354,17 @@ func (v *visit) linesAndForms(out *batchView, b disbursements.Batch, roster disb
 	first, _ := strconv.Atoi(v.Query(fromPosition)) // another text is the beginning
 	first = max(first, 1)
 	cases := v.Query(onlyCases) != ""
+	q := disbursements.LineQuery{Cases: cases, From: first - 1, Size: pageSize + 1}
 	var shown []disbursements.OpenLine
 	offered := v.offered(b, roster)
 	if len(offered) > 0 {
-		out.Differs, err = v.differs(b, func(l disbursements.OpenLine) {
-			if l.Position >= first-1 && len(shown) <= pageSize && (!cases || l.Case != "") {
-				shown = append(shown, l)
-			}
-		})
+		shown, out.Differs, err = v.differs(b, q)
 		if out.Differs != "" {
 			offered = nil
 		}
 	} else if v.may(identity.MaySeeLines) {
 		var list []disbursement.Line
-		if list, err = v.d.cfg.Batches.Lines(v.Context(), b.ID, disbursements.LineQuery{Cases: cases, From: first - 1, Size: pageSize + 1}); err == nil {
+		if list, err = v.d.cfg.Batches.Lines(v.Context(), b.ID, q); err == nil {
 			shown, err = disbursements.Open(v.Context(), v.d.cfg.Lines, list)
 		}
 	}

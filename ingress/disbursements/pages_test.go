@@ -366,6 +366,32 @@ func TestLinesAreComparedAsShown(t *testing.T) {
 	backoffice.Lacks(t, again, "PAYEE", path+"/approve")
 }
 
+// The lines of a batch that were compared once are not opened again for a press, while the rows are the same. A row that somebody
+// changes then is noticed at the next press, and at the next page.
+func TestLinesAreOpenedOnce(t *testing.T) {
+	t.Parallel()
+	w := approvals.New(t)
+	w.Agency(t)
+	w.Sealed(t, "dsb_1", 3)
+	calls := 0
+	w.Opener = opened{w.Lines, func() { calls++ }}
+	const path = "agency/batches/dsb_1"
+	form := w.Form(t, "Ben", "/"+path, path+"/approve")
+	before := calls
+	backoffice.Want(t, w.Browsers["Ben"].Post("/"+path+"/approve/begin", form), http.StatusOK, "challenge")
+	if before == 0 || calls != before {
+		t.Errorf("lines were opened %d times before the press, %d after", before, calls)
+	}
+	backoffice.Want(t, w.Browsers["Ben"].Get("/"+path), http.StatusOK, "PAYEE", path+"/approve")
+	w.Exec(t, `UPDATE disbursement_lines SET sealed = (SELECT sealed FROM disbursement_lines WHERE batch = 'dsb_1' AND position = 0) WHERE batch = 'dsb_1' AND position = 2`)
+	if a := w.Browsers["Ben"].Post("/"+path+"/approve/begin", form); a.Code == http.StatusOK {
+		t.Errorf("a changed row is signed: %s", a.Body)
+	}
+	page := w.Browsers["Ben"].Get("/" + path + "?from=1")
+	backoffice.Want(t, page, http.StatusOK, `id="differs"`)
+	backoffice.Lacks(t, page, path+"/approve")
+}
+
 // A first signature that somebody has changed in Postgres moves nothing: the second person signs what the page shows, and the
 // processor wants the same of both.
 func TestForgedFirstSignature(t *testing.T) {

@@ -140,17 +140,18 @@ func (v *visit) forms(out *batchView, b disbursements.Batch, offered []step, pau
 	return nil
 }
 
-// differs says why nobody can sign a batch on these pages; empty for one that can be signed. take gets all lines.
-func (v *visit) differs(b disbursements.Batch, take func(disbursements.OpenLine)) (string, error) {
-	found, err := v.d.cfg.Batches.Compare(v.Context(), v.d.cfg.Lines, b, take)
+// differs returns a page of the lines that were compared with the digest, and says why nobody can sign a batch on these pages; empty
+// for one that can be signed.
+func (v *visit) differs(b disbursements.Batch, q disbursements.LineQuery) (shown []disbursements.OpenLine, said string, err error) {
+	shown, found, err := v.d.cfg.Batches.CompareShown(v.Context(), v.d.cfg.Lines, b, q)
 	if err != nil || len(found) == 0 {
-		return "", err
+		return shown, "", err
 	}
 	var parts []string
 	for _, d := range found {
 		parts = append(parts, v.w.Differences[string(d)])
 	}
-	return fmt.Sprintf(v.w.Differs, strings.Join(parts, ", ")), nil
+	return shown, fmt.Sprintf(v.w.Differs, strings.Join(parts, ", ")), nil
 }
 
 func resumeKey(b disbursements.Batch) disbursements.SignatureKey {
@@ -170,7 +171,7 @@ func (v *visit) prepare(s step, form url.Values) (b disbursements.Batch, stateme
 	if b.SealedAt.IsZero() || form.Get(fieldDigest) != b.Digest.String() || form.Get(fieldLevel) != strconv.Itoa(level) {
 		return b, statement, operation.Refuse("record.changed", "", nil)
 	}
-	said, err := v.differs(b, func(disbursements.OpenLine) {})
+	_, said, err := v.differs(b, disbursements.LineQuery{})
 	if err != nil {
 		return b, statement, err
 	}

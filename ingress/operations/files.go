@@ -190,11 +190,7 @@ func (v *visit) deliveriesFile() {
 		v.showDeliveries(http.StatusUnprocessableEntity, "")
 		return
 	}
-	to, err := v.destinations()
-	if err != nil {
-		v.Unavailable("reading destinations", err)
-		return
-	}
+	to := v.destinations()
 	l := &listed{name: "deliveries", columns: []string{
 		"occurred_at", "agency", "mode", "kind", "event", "event_id", "destination", "state", "calls", "first_at", "last_at", "next_at", "http_status", "reason", "delivery_id",
 	}}

@@ -148,11 +148,7 @@ func (v *visit) writeJob(status int, refused error) {
 		v.Unavailable("reading the rows of a job", err)
 		return
 	}
-	to, err := v.destinations()
-	if err != nil {
-		v.Unavailable("reading destinations", err)
-		return
-	}
+	to := v.destinations()
 	w := v.w.Jobs
 	out := &jobView{view: v.page(fmt.Sprintf(w.One, said(w.Kinds, j.Kind)), v.jobPath(j.ID)), Facts: v.jobFacts(j, to)}
 	out.BackURL, out.BackText = v.URL(v.root()+"jobs"), w.Title
@@ -288,11 +284,7 @@ func (v *visit) prepareJob() {
 		v.Failed("preparing a job", operation.Refuse(jobs.CodeDayMalformed, byDay, nil))
 		return
 	}
-	to, err := v.destinations()
-	if err != nil {
-		v.Unavailable("reading destinations", err)
-		return
-	}
+	to := v.destinations()
 	filter.Kind, filter.DestinationID = to.named(filter.Kind, chosen[byEndpoint])
 	v.prepare(v.Form.Get(fieldJob), jobs.Conditions{Kind: filter.Kind, DestinationID: filter.DestinationID, AgencyID: filter.TenantID, State: filter.State, Since: filter.Since, Until: filter.Until})
 }

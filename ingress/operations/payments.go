@@ -219,16 +219,12 @@ func (v *visit) showPayment(status int, refused string) {
 		v.Unavailable("reading a payment", err)
 		return
 	}
-	found, err := desk.Page(v.Context(), s.ID)
+	found, err := desk.PageOf(v.Context(), s)
 	if err != nil {
 		v.Failed("reading a payment", err)
 		return
 	}
-	to, err := v.destinations()
-	if err != nil {
-		v.Unavailable("reading destinations", err)
-		return
-	}
+	to := v.destinations()
 	if !v.Record("session.read", found.ID, found.TenantID, nil) {
 		return
 	}

@@ -200,17 +200,13 @@ func (to destinations) name(kind deliveries.Kind, id string) string {
 	return id
 }
 
-// destinations reads the names of the destinations of deliveries.
-func (v *visit) destinations() (destinations, error) {
-	dir, err := v.o.cfg.Directory(v.Context())
-	if err != nil {
-		return nil, err
-	}
+// destinations returns the names of the destinations of deliveries.
+func (v *visit) destinations() destinations {
 	out := destinations{}
-	for _, e := range v.o.cfg.Deliveries.Kinds().Entries(dir) {
+	for _, e := range v.o.cfg.Deliveries.Kinds().Entries(v.o.cfg.Registry.Directory()) {
 		out[string(e.Kind)+" "+e.ID] = e
 	}
-	return out, nil
+	return out
 }
 
 // endpointURL is the address of the page of a destination, or of a step below it.

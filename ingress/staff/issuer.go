@@ -33,24 +33,27 @@ func (v *Visit) turn() (turn secret.Text) {
 // issuerView leads to an identity provider by a link: the policy lets no form lead to another site.
 type issuerView struct {
 	View
-	To, Issuer string
+	To, Issuer, Text string
 }
 
 // showIssuer is GET /sign-in/issuer.
 func (v *Visit) showIssuer() {
-	to, issuer, err := v.site.cfg.Desk.Depart(v.Context(), v.turn())
+	to, err := v.site.cfg.Desk.Depart(v.Context(), v.turn())
 	if err != nil {
 		v.failedAtIssuer("leading to an issuer", err)
 		return
 	}
-	v.Write(http.StatusOK, "issuer", &issuerView{View: v.View(v.w.IssuerTitle, "sign-in/issuer"), To: to, Issuer: issuer})
+	text := v.w.IssuerText
+	if to.Invited {
+		text = v.w.IssuerInvited
+	}
+	v.Write(http.StatusOK, "issuer", &issuerView{View: v.View(v.w.IssuerTitle, "sign-in/issuer"), To: to.To, Issuer: to.Issuer, Text: text})
 }
 
 // arrive is GET /sign-in/issuers/{issuer}, to which an identity provider sends the browser back. The browser keeps the Strict cookie
 // of the session back from what follows a request of another site, so the page loads the next one itself.
 func (v *Visit) arrive() {
-	turn := v.turn()
-	v.turnCookie().Set(v.W, "", -1)
+	turn := v.turn() // whose cookie stays: it is used once, and another tab may have begun a visit since
 	in, err := v.site.cfg.Desk.Arrive(v.Context(), turn, v.Param("issuer"), v.R.URL.Query(), web.Client(v.R))
 	if err != nil {
 		v.failedAtIssuer("signing in at an issuer", err)

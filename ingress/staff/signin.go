@@ -50,12 +50,10 @@ func (s *Site) own() []Route {
 	return own
 }
 
-// askToSignIn leads somebody without a session to the sign-in. ended says that the browser had one: its cookie is
-// taken. A form, and what a page asks by itself, are answered with 401.
+// askToSignIn leads somebody without a session to the sign-in. ended says that the browser had one. Its cookie stays: it opens
+// nothing, and meanwhile another tab may have been given a new one, which this answer would take. A form, and what a page asks by
+// itself, are answered with 401.
 func (v *Visit) askToSignIn(ended bool) {
-	if ended {
-		v.cookieOf(cookieSession).Set(v.W, "", -1)
-	}
 	switch {
 	case v.R.Method != http.MethodGet:
 		v.writeSignIn(http.StatusUnauthorized, v.w.EndedInForm)
@@ -168,7 +166,6 @@ func (v *Visit) endBefore() error {
 	if !present {
 		return nil
 	}
-	v.cookieOf(cookieSession).Set(v.W, "", -1)
 	return v.site.cfg.Desk.SignOut(v.Context(), before)
 }
 

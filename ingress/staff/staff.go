@@ -41,7 +41,7 @@ type Desk interface {
 	BeginSignIn(ctx context.Context, browser secret.Text) (json.RawMessage, error)
 	SignIn(ctx context.Context, browser secret.Text, response []byte, next, origin string) (identity.SignedIn, error)
 	// Depart, Arrive and LogOut are about the identity provider of the person's group.
-	Depart(ctx context.Context, turn secret.Text) (to, issuer string, err error)
+	Depart(ctx context.Context, turn secret.Text) (identity.Departure, error)
 	Arrive(ctx context.Context, turn secret.Text, issuerID string, answer url.Values, origin string) (identity.Arrived, error)
 	LogOut(ctx context.Context, issuerID, token, origin string) error
 	InvitedTurn(ctx context.Context, browser secret.Text, next string) (turn secret.Text, err error)

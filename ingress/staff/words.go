@@ -17,7 +17,7 @@ type words struct {
 	DemoTitle, DemoText                                                string
 	Ended, EndedInForm                                                 string
 	AgainTitle, Again, Continue                                        string
-	IssuerTitle, IssuerText, SignedInThere                             string
+	IssuerTitle, IssuerText, IssuerInvited, SignedInThere              string
 	SearchLabel, Search, Work                                          string
 	SessionsTitle, SessionsText, SessionOwn, SessionBegun, SessionUsed string
 	SessionOther, EndOthers, SessionsEnded, SessionsLink               string
@@ -74,6 +74,7 @@ var french = words{ //nolint:gosec // texts, no credential
 	EndedInForm:  "Votre session a pris fin, et rien n’a été enregistré. Connectez-vous de nouveau, revenez à la page, puis recommencez.",
 	AgainTitle:   "Ouverture de la page", Again: "Vous venez d’un autre site. La page s’ouvre dans un instant\u00a0; sinon, continuez.", Continue: "Continuer",
 	IssuerTitle: "Connexion chez votre fournisseur d’identité", IssuerText: "Votre clé d’accès est reconnue. Connectez-vous maintenant chez le fournisseur d’identité de votre groupe, en moins de dix minutes. Vérifiez que l’adresse commence ainsi\u00a0:",
+	IssuerInvited: "Votre invitation est ouverte dans ce navigateur. Connectez-vous maintenant chez le fournisseur d’identité de votre groupe, en moins de dix minutes. Vous créerez ensuite vos clés d’accès. Vérifiez que l’adresse commence ainsi\u00a0:",
 	SignedInThere: "Votre fournisseur d’identité vous a reconnu. La page s’ouvre dans un instant\u00a0; sinon, continuez.",
 	SearchLabel:   "Dossier, référence de paiement ou référence d’opérateur", Search: "Rechercher", Work: "À traiter",
 	SessionsTitle: "Vos sessions", SessionsText: "Vous pouvez avoir trois sessions à la fois. Si vous n’en reconnaissez pas une, fermez les autres et prévenez votre responsable.",
@@ -277,6 +278,7 @@ var english = words{
 	EndedInForm:  "Your session has ended, and nothing was saved. Sign in again, go back to the page, and try again.",
 	AgainTitle:   "Opening the page", Again: "You come from another site. The page opens in a moment; if not, continue.", Continue: "Continue",
 	IssuerTitle: "Sign in at your identity provider", IssuerText: "Your passkey is known. Sign in at the identity provider of your group now, within ten minutes. Check that the address begins like this:",
+	IssuerInvited: "Your invitation is open in this browser. Sign in at the identity provider of your group now, within ten minutes. Then you make your passkeys. Check that the address begins like this:",
 	SignedInThere: "Your identity provider has recognised you. The page opens in a moment; if not, continue.",
 	SearchLabel:   "Order, payment reference or operator's reference", Search: "Search", Work: "To do",
 	SessionsTitle: "Your sessions", SessionsText: "You can have three sessions at a time. If you do not know one of them, end the others and tell your supervisor.",

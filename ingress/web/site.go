@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"html/template"
 	"io/fs"
 	"log/slog"
@@ -55,6 +57,7 @@ type Site struct {
 	cfg        Config
 	base       *template.Template // layout and parts
 	templates  map[string]*template.Template
+	sources    hash.Hash // of all templates
 	stylePath  string
 	scriptPath string // empty without a script
 	policy     string // of a page without a script
@@ -68,7 +71,7 @@ func New(cfg Config) (*Site, error) {
 		cfg.Style = style
 	}
 	s := &Site{
-		cfg: cfg, templates: map[string]*template.Template{}, stylePath: assetPath(cfg.Prefix, cfg.Style, ".css"),
+		cfg: cfg, templates: map[string]*template.Template{}, sources: sha256.New(), stylePath: assetPath(cfg.Prefix, cfg.Style, ".css"),
 		policy: "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 	}
 	if len(cfg.Script) > 0 {
@@ -80,6 +83,9 @@ func New(cfg Config) (*Site, error) {
 	var err error
 	if s.sameSite, err = SameSite(originOf(cfg.PublicURL), s.setHeaders); err != nil {
 		return nil, errors.New("PublicURL is not an absolute URL")
+	}
+	if err := s.remember(layout); err != nil {
+		return nil, err
 	}
 	base, err := template.ParseFS(layout, "templates/layout.html")
 	if err != nil {
@@ -105,6 +111,9 @@ const partsFile = "templates/parts.html"
 // the first request. A template with the name of another one is an error.
 func (s *Site) Add(files fs.FS) error {
 	names, err := fs.Glob(files, "templates/*.html")
+	if err == nil {
+		err = s.remember(files)
+	}
 	if err != nil {
 		return err
 	}
@@ -123,6 +132,32 @@ func (s *Site) Add(files fs.FS) error {
 		s.templates[name] = t
 	}
 	return nil
+}
+
+// remember adds templates to what tags are made of: a page of another release is another one.
+func (s *Site) remember(files fs.FS) error {
+	names, err := fs.Glob(files, "templates/*.html")
+	for _, name := range names {
+		var text []byte
+		if text, err = fs.ReadFile(files, name); err != nil {
+			break
+		}
+		s.sources.Write(text)
+	}
+	return err
+}
+
+// tagOf returns the ETag of a page: a hash of the templates, and of all that this one is given. The script of a page asks again and
+// again, so what has not changed is not rendered.
+func (s *Site) tagOf(name string, page pageView) (string, error) {
+	given, err := json.Marshal(page)
+	if err != nil {
+		return "", err
+	}
+	of := sha256.New()
+	_, _ = fmt.Fprintf(of, "%x %s %s\n", s.sources.Sum(nil), name, s.scriptPath)
+	of.Write(given)
+	return `"` + hex.EncodeToString(of.Sum(nil)[:12]) + `"`, nil
 }
 
 // Assets returns the addresses of the site's style and script.
@@ -205,9 +240,22 @@ func (s *Site) setHeaders(h http.Header) {
 // else in a moment.
 func (s *Site) write(w http.ResponseWriter, r *http.Request, status int, name string, page pageView) {
 	var b bytes.Buffer
+	var tag string
 	err := fmt.Errorf("there is no template %s", name)
 	if t, ok := s.templates[name]; ok {
-		err = t.ExecuteTemplate(&b, "layout.html", page)
+		err = nil
+		if page.layout().Tagged && status == http.StatusOK {
+			tag, err = s.tagOf(name, page)
+		}
+		if tag != "" && r.Header.Get("If-None-Match") == tag {
+			s.setHeaders(w.Header())
+			w.Header().Set("ETag", tag)
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		if err == nil {
+			err = t.ExecuteTemplate(&b, "layout.html", page)
+		}
 	}
 	if err != nil {
 		s.cfg.Log.LogAttrs(r.Context(), slog.LevelError, "rendering a page", slog.String("site", s.cfg.Prefix), slog.String("page", name),
@@ -216,21 +264,15 @@ func (s *Site) write(w http.ResponseWriter, r *http.Request, status int, name st
 		return
 	}
 	s.setHeaders(w.Header())
+	if tag != "" {
+		w.Header().Set("ETag", tag)
+	}
 	if v := page.layout(); v.Script != "" {
 		allowed := s.policy + "; script-src 'self'"
 		if v.Fetches {
 			allowed += "; connect-src 'self'"
 		}
 		w.Header().Set("Content-Security-Policy", allowed)
-	}
-	if page.layout().Tagged && status == http.StatusOK {
-		sum := sha256.Sum256(b.Bytes())
-		tag := `"` + hex.EncodeToString(sum[:12]) + `"`
-		w.Header().Set("ETag", tag)
-		if r.Header.Get("If-None-Match") == tag {
-			w.WriteHeader(http.StatusNotModified)
-			return
-		}
 	}
 	if (status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests) && w.Header().Get("Retry-After") == "" {
 		w.Header().Set("Retry-After", "5")

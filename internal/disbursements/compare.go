@@ -79,21 +79,24 @@ const compareAtOnce = 500
 // what the rows say of the batch, differ from what its approvers sign; none if a person may sign what take was given. Whoever
 // shows lines beside a button shows those of take: rows that are read once more may be others.
 func (s *Store) Compare(ctx context.Context, with Opener, b Batch, take func(OpenLine)) (out []Difference, err error) {
+	return s.compare(ctx, with, b, func(l OpenLine, _ digest.Hash) { take(l) })
+}
+
+// compare is Compare. It calls take with the leaf of each line, too.
+func (s *Store) compare(ctx context.Context, with Opener, b Batch, take func(OpenLine, digest.Hash)) (out []Difference, err error) {
+	out = b.headerDiffers()
 	differs := func(d Difference) {
 		if !slices.Contains(out, d) {
 			out = append(out, d)
 		}
 	}
 	c := b.Sealing.Content
-	if !b.ofDigest() {
-		differs(DifferentDigest)
-	}
 	var tree digest.Tree
 	var sum, largest int64
 	counts := map[string]disbursement.Total{}
 	err = s.eachLine(ctx, b.ID, with, func(l OpenLine) {
-		take(l)
 		leaf, err := digest.Leaf(l.Salt, l.Content)
+		take(l, leaf)
 		if !l.Opened || err != nil || l.Position != tree.Size {
 			differs(DifferentLines)
 		}
@@ -105,13 +108,13 @@ func (s *Store) Compare(ctx context.Context, with Opener, b Batch, take func(Ope
 	if err != nil {
 		return nil, err
 	}
-	if tree.Root() != c.Root || b.Tree.Root() != c.Root {
+	if tree.Root() != c.Root {
 		differs(DifferentRoot)
 	}
-	if tree.Size != c.Count || b.Count != c.Count {
+	if tree.Size != c.Count {
 		differs(DifferentCount)
 	}
-	if sum != c.Sum || b.Sum != c.Sum || largest != c.Largest || b.Largest != c.Largest || len(counts) != len(c.Accounts) {
+	if sum != c.Sum || largest != c.Largest || len(counts) != len(c.Accounts) {
 		differs(DifferentSum)
 	}
 	for _, a := range c.Accounts {
@@ -121,6 +124,19 @@ func (s *Store) Compare(ctx context.Context, with Opener, b Batch, take func(Ope
 	}
 	slices.Sort(out)
 	return out, nil
+}
+
+// headerDiffers returns in what the row of a batch differs from what its approvers sign.
+func (b Batch) headerDiffers() (out []Difference) {
+	c := b.Sealing.Content
+	for d, differs := range map[Difference]bool{
+		DifferentDigest: !b.ofDigest(), DifferentRoot: b.Tree.Root() != c.Root, DifferentCount: b.Count != c.Count, DifferentSum: b.Sum != c.Sum || b.Largest != c.Largest,
+	} {
+		if differs {
+			out = append(out, d)
+		}
+	}
+	return out
 }
 
 // eachLine calls take with each line of a batch in their order, compareAtOnce at a time. with opens them; nil for lines without

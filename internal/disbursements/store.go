@@ -30,6 +30,7 @@ type Store struct {
 	pool  *pgxpool.Pool
 	reads querier // the pool, or a snapshot
 	codec *schemas.Codec
+	seen  *proved
 }
 
 // querier is what reads batches, their lines and their steps.
@@ -39,13 +40,15 @@ type querier interface {
 }
 
 // NewStore makes a store on a migrated database. codec may be nil for a store that only deletes or tells positions.
-func NewStore(pool *pgxpool.Pool, codec *schemas.Codec) *Store { return &Store{pool, pool, codec} }
+func NewStore(pool *pgxpool.Pool, codec *schemas.Codec) *Store {
+	return &Store{pool, pool, codec, &proved{}}
+}
 
 // Snapshot calls do with a store whose Batch, Lines and steps are those of one moment, so that what they say of each other can be
 // compared while events arrive.
 func (s *Store) Snapshot(ctx context.Context, do func(at *Store) error) error {
 	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		return do(&Store{s.pool, tx, s.codec})
+		return do(&Store{s.pool, tx, s.codec, s.seen})
 	})
 }
 

@@ -125,27 +125,36 @@ func (d *Desk) issuerByID(ctx context.Context, id string) (i Issuer, settings op
 	return i, settings, err
 }
 
-// Depart returns where a browser goes that visits an identity provider: the address of its sign-in, and the issuer, which the
-// page names. A refusal is an *operation.Error: issuer.visit_over, or openid.CodeAway.
-func (d *Desk) Depart(ctx context.Context, turn secret.Text) (to, issuer string, err error) {
+// Departure is where a browser goes that visits an identity provider.
+type Departure struct {
+	// To is the address of its sign-in, Issuer the provider, which the page names.
+	To, Issuer string
+	// Invited says that an invited person goes there, who has no passkey yet.
+	Invited bool
+}
+
+// Depart returns where a browser goes that visits an identity provider. A refusal is an *operation.Error: issuer.visit_over, or
+// openid.CodeAway.
+func (d *Desk) Depart(ctx context.Context, turn secret.Text) (to Departure, err error) {
 	hash := hashOf(turn)
 	row, err := db.New(d.cfg.Pool).AtIssuer(ctx, hash)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return "", "", operation.Refuse(codeVisitOver, "", nil)
+		return to, operation.Refuse(codeVisitOver, "", nil)
 	}
 	if err != nil {
-		return "", "", fmt.Errorf("reading a visit to an issuer: %w", err)
+		return to, fmt.Errorf("reading a visit to an issuer: %w", err)
 	}
 	v, err := d.verified(hash, atIssuer{row.IssuerID, row.StaffID, value(row.PasskeyID), value(row.InvitationID), row.Next, row.At}, row.Mac)
 	if err != nil {
-		return "", "", err
+		return to, err
 	}
 	i, settings, err := d.issuerByID(ctx, v.issuerID)
 	if err != nil {
-		return "", "", err
+		return to, err
 	}
-	to, err = d.issuers.Begin(ctx, settings, openid.TurnOf(turn))
-	return to, i.Address, err
+	to = Departure{Issuer: i.Address, Invited: v.invitationID != ""}
+	to.To, err = d.issuers.Begin(ctx, settings, openid.TurnOf(turn))
+	return to, err
 }
 
 // Arrived is where an answer of an identity provider leads.
@@ -166,23 +175,19 @@ func (d *Desk) Arrive(ctx context.Context, turn secret.Text, issuerID string, an
 		return Arrived{}, over // another browser has begun it
 	}
 	hash := hashOf(turn)
-	row, err := db.New(d.cfg.Pool).TakeAtIssuer(ctx, hash)
+	v, err := d.answered(ctx, hash)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Arrived{}, over
 	}
 	if err != nil {
 		return Arrived{}, signingIn(err)
 	}
-	v, err := d.verified(hash, atIssuer{row.IssuerID, row.StaffID, value(row.PasskeyID), value(row.InvitationID), row.Next, row.At}, row.Mac)
-	if err != nil {
-		return Arrived{}, err
-	}
 	arrived := Arrived{Next: v.next}
 	claims, err := d.claims(ctx, v, turn, issuerID, answer)
 	if err == nil && v.invitationID != "" {
 		err = d.bindInvitation(ctx, v, claims, origin)
 	} else if err == nil {
-		arrived.Session, err = d.arriveIn(ctx, v, claims, origin)
+		arrived.Session, err = d.arriveIn(ctx, v, hash, claims, origin)
 	}
 	var refusal *operation.Error
 	if errors.As(err, &refusal) && v.passkeyID != "" {
@@ -203,12 +208,44 @@ func (d *Desk) claims(ctx context.Context, v atIssuer, turn secret.Text, issuerI
 	return d.issuers.Finish(ctx, settings, openid.TurnOf(turn), answer)
 }
 
+// answered takes a visit, which is used once. That of a sign-in is kept under another name until its session begins, so that a
+// logout token that comes meanwhile ends it. The error is pgx.ErrNoRows for a visit that is not there.
+func (d *Desk) answered(ctx context.Context, hash []byte) (v atIssuer, err error) {
+	var refused error
+	err = pgx.BeginFunc(ctx, d.cfg.Pool, func(tx pgx.Tx) error {
+		q := db.New(tx)
+		row, err := q.TakeAtIssuer(ctx, hash)
+		if err != nil {
+			return err
+		}
+		v, refused = d.verified(hash, atIssuer{row.IssuerID, row.StaffID, value(row.PasskeyID), value(row.InvitationID), row.Next, row.At}, row.Mac)
+		if refused != nil || v.passkeyID == "" {
+			return nil // it is used up
+		}
+		name := d.answeredName(hash)
+		return q.BeginAtIssuer(ctx, db.BeginAtIssuerParams{
+			Browser: name, IssuerID: v.issuerID, StaffID: v.staffID, PasskeyID: row.PasskeyID, InvitationID: row.InvitationID, Next: v.next, At: v.at, Mac: d.turnMAC(name, v),
+		})
+	})
+	return v, errors.Join(err, refused)
+}
+
+// answeredName is the name of a visit whose answer has come. No browser has its secret.
+func (d *Desk) answeredName(hash []byte) []byte {
+	return signed.MAC(d.macs, "answers in staff_issuer_sign_ins", hash)
+}
+
 // arriveIn begins the session of a person who has proved a passkey, and whom the issuer has named. All is read again.
-func (d *Desk) arriveIn(ctx context.Context, v atIssuer, claims openid.Claims, origin string) (session secret.Text, err error) {
+func (d *Desk) arriveIn(ctx context.Context, v atIssuer, hash []byte, claims openid.Claims, origin string) (session secret.Text, err error) {
 	now := d.cfg.Now().UTC()
 	err = pgx.BeginFunc(ctx, d.cfg.Pool, func(tx pgx.Tx) error {
 		staff, err := LockStaff(ctx, tx, d.cfg.Keys, v.staffID)
 		if err != nil {
+			return err
+		}
+		if _, err := db.New(tx).TakeAtIssuer(ctx, d.answeredName(hash)); errors.Is(err, pgx.ErrNoRows) { // LogOut has ended it
+			return operation.Refuse(codeVisitOver, "", nil)
+		} else if err != nil {
 			return err
 		}
 		who := staff[v.staffID]
@@ -343,7 +380,8 @@ func (d *Desk) LogOut(ctx context.Context, issuerID, token, origin string) error
 				continue
 			}
 			actor := operation.Actor{Kind: operation.ActorService, Name: "issuer " + i.ID, Origin: origin}
-			if err := errors.Join(q.EndSessionsOfStaff(ctx, id), q.EndAtIssuer(ctx, id), operation.Record(ctx, tx, actor, d.cfg.Now().UTC(), operation.Entry{
+			// The visits first: that waits for a sign-in whose session is being made, and the next statement sees it.
+			if err := errors.Join(q.EndAtIssuer(ctx, id), q.EndSessionsOfStaff(ctx, id), operation.Record(ctx, tx, actor, d.cfg.Now().UTC(), operation.Entry{
 				Action: "staff.issuer_logout", Subject: id, AgencyID: i.AgencyID, Detail: map[string]any{"issuer": i.ID},
 			})); err != nil {
 				return err

@@ -183,7 +183,7 @@ func (d *Desk) begin(ctx context.Context, tx pgx.Tx, who Staff, passkeyID, origi
 	hash := hashOf(session)
 	q := db.New(tx)
 	if err := q.BeginStaffSession(ctx, db.BeginStaffSessionParams{
-		Hash: hash, StaffID: who.ID, PasskeyID: passkeyID, Now: now, Mac: d.sessionMAC(hash, who.ID, passkeyID, now),
+		Hash: hash, StaffID: who.ID, PasskeyID: passkeyID, Now: now, Mac: signed.MAC(d.macs, "staff_sessions", sessionOf(hash, who, passkeyID, now)...),
 	}); err != nil {
 		return secret.Text{}, err
 	}
@@ -234,9 +234,14 @@ func (d *Desk) used(ctx context.Context, tx pgx.Tx, id string, proven passkeys.C
 	return db.New(tx).UseStaffPasskey(ctx, db.UseStaffPasskeyParams{ID: id, SignCount: int64(proven.Authenticator.SignCount), LastUsedAt: &now})
 }
 
-// sessionMAC proves that this role has begun a session, whose it is and with which passkey.
-func (d *Desk) sessionMAC(hash []byte, staffID, passkeyID string, begun time.Time) []byte {
-	return signed.MAC(d.macs, "staff_sessions", hash, staffID, passkeyID, begun)
+// sessionOf are the values that the MAC of a session covers. Who the person is at an identity provider is among them: a session
+// ends when that changes.
+func sessionOf(hash []byte, who Staff, passkeyID string, begunAt time.Time) []any {
+	values := []any{hash, who.ID, passkeyID, begunAt}
+	if who.Issuer != "" {
+		values = append(values, who.Issuer, who.Subject)
+	}
+	return values
 }
 
 // Session returns who acts in a session. asks is true for a request that a page makes by itself, which prolongs
@@ -253,8 +258,7 @@ func (d *Desk) Session(ctx context.Context, session secret.Text, asks bool, orig
 			return ErrStaffSessionEnded
 		case err != nil:
 			return err
-		case !now.Before(row.BegunAt.Add(StaffSessionLifetime)), !now.Before(row.UsedAt.Add(StaffSessionIdle)),
-			!signed.VerifyMAC(d.macs, row.Mac, "staff_sessions", hash, row.StaffID, row.PasskeyID, row.BegunAt):
+		case !now.Before(row.BegunAt.Add(StaffSessionLifetime)), !now.Before(row.UsedAt.Add(StaffSessionIdle)):
 			return ErrStaffSessionEnded
 		}
 		staff, err := StaffOf(ctx, tx, d.cfg.Keys, row.StaffID)
@@ -263,8 +267,19 @@ func (d *Desk) Session(ctx context.Context, session secret.Text, asks bool, orig
 		}
 		who := staff[row.StaffID]
 		key := slices.IndexFunc(who.Passkeys, func(k StaffPasskey) bool { return k.ID == row.PasskeyID })
-		if !who.InForce() || key < 0 || !who.Passkeys[key].InForce() || who.Passkeys[key].Host != d.party.Host() {
+		if !who.InForce() || key < 0 || !who.Passkeys[key].InForce() || who.Passkeys[key].Host != d.party.Host() ||
+			!signed.VerifyMAC(d.macs, row.Mac, "staff_sessions", sessionOf(hash, who, row.PasskeyID, row.BegunAt)...) {
 			return ErrStaffSessionEnded
+		}
+		// AddIssuer and BindSubject end the sessions that they see. One of a sign-in that was not committed yet ends here.
+		if who.Issuer == "" {
+			i, err := issuerOf(ctx, tx, signed.NewVerifier(d.cfg.Keys), notVerified, who.AgencyID)
+			switch {
+			case err != nil:
+				return err
+			case i.ID != "" && !i.Forged:
+				return ErrStaffSessionEnded
+			}
 		}
 		a = Acting{Person: who, Actor: who.Actor(origin), BegunAt: row.BegunAt, desk: d, session: hash}
 		a.EndsAt = row.BegunAt.Add(StaffSessionLifetime)

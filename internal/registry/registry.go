@@ -341,6 +341,10 @@ func (r *Registry) AllEndpoints() []WebhookEndpoint {
 	return out
 }
 
+// Directory returns what is known of destinations, from memory: their names are shown beside each payment. What changes a
+// destination reads it from Postgres (ReadDirectory).
+func (r *Registry) Directory() Directory { return r.current.Load().directory(r.cfg.Now()) }
+
 // ERP returns the settings of an agency's ERP in a mode; false when it has none.
 func (r *Registry) ERP(agencyID string, live bool) (ERPSettings, bool) {
 	e, ok := r.current.Load().erp[modeKey{agencyID, live}]

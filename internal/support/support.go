@@ -237,11 +237,17 @@ type Page struct {
 // sessions.ErrBehind and those of Postgres.
 func (d *Desk) Page(ctx context.Context, sessionID string) (p Page, err error) {
 	s, err := d.Sessions.ByID(ctx, sessionID)
-	if err == nil && !d.sees(s.TenantID) {
-		err = sessions.ErrNotFound
-	}
 	if err != nil {
 		return p, err
+	}
+	return d.PageOf(ctx, s)
+}
+
+// PageOf returns everything about a session that was read a moment ago: reading it again would wait for the read model again.
+// Errors are those of Page.
+func (d *Desk) PageOf(ctx context.Context, s checkout.Session) (p Page, err error) {
+	if !d.sees(s.TenantID) {
+		return p, sessions.ErrNotFound
 	}
 	p.Session = s
 	if p.Deliveries, err = d.Deliveries.List(ctx, deliveries.Filter{SessionIDs: []string{s.ID}, Limit: deliveriesAtMost}); err != nil {

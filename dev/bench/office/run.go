@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -43,6 +44,8 @@ type Config struct {
 	Viewers int
 	// Seconds is how long they look, and how long payments are measured before.
 	Seconds int
+	// Profiles is an existing folder for the CPU profile of office while people look; empty for none.
+	Profiles string
 	// Log receives progress.
 	Log *slog.Logger
 }
@@ -255,7 +258,23 @@ func (r *run) look(ctx context.Context) error {
 	for n := range r.Viewers {
 		g.Go(func() error { return r.view(ctx, n) })
 	}
+	if r.Profiles != "" {
+		g.Go(func() error { return r.profile(ctx) })
+	}
 	return g.Wait()
+}
+
+// profile takes the CPU profile of office for half the time that people look.
+func (r *run) profile(ctx context.Context) error {
+	office := r.roles[len(r.roles)-1]
+	text, err := office.Get(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", max(1, r.Seconds/2)))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(r.Profiles, office.Name+".cpu.pprof"), text, 0o600); err != nil {
+		return fmt.Errorf("writing a profile: %w", err)
+	}
+	return nil
 }
 
 // view is one viewer. The one who asks for a page again, as its script does, says which page is there.
