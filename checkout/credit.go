@@ -22,7 +22,7 @@ type Credit struct {
 	PaymentRef   string
 	Amount       int64 // minor units
 	Currency     string
-	// Reference is the bank's reference of the entry, Account the code of the statement account.
+	// Reference is the bank's reference of the entry, or else the id of the line. Account is the code of the statement account.
 	Reference, Account string
 	// BookedAt is noon, local time, of the day on which the bank booked the money.
 	BookedAt time.Time

@@ -36,6 +36,7 @@ func (s *Simulator) controlRoutes(r chi.Router) {
 	r.Post("/sms", s.controlLetters(s.sms.behaviour.set, http.StatusBadRequest, map[string][]string{"refuse": {smsRefusePermanent, smsRefuseTemporary, smsRefuseUnknown}, "report": smsReports}))
 	r.Post("/mail", s.controlLetters(s.mail.behaviour.set, http.StatusBadRequest, map[string][]string{"at": {mailAtRecipient, mailAtData}}))
 	r.Post("/clock", s.controlClock)
+	r.Post("/bank/credit", s.controlCredit)
 	r.Get("/statements", s.controlStatements)
 	r.Get("/statements/{account}", s.controlStatement)
 	r.Post("/statements/{account}", s.controlFault)

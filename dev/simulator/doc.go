@@ -18,6 +18,7 @@
 //	/sms/…           two providers of SMS                   sms.go
 //	SMTP             a mail server                          mail.go
 //	/inbox/sms, mail what both have accepted                messages.go
+//	/control/bank/credit  transfers to a bank account, transfers.go
 //	/control/statements  statements of operators, acquirer, statements.go
 //	                 counters and a bank, and their faults
 //	/control/…       what the payer, the ERP and the        control*.go

@@ -168,7 +168,8 @@ type Simulator struct {
 	gateways  map[string]*gateway // of operators with an API
 	erps      erps
 	idps      idps
-	faults    *planted // of statements
+	faults    *planted    // of statements
+	received  transfersIn // by banks
 	inboxes   inboxes
 	sms       *letterbox[sms]
 	mail      *letterbox[email]

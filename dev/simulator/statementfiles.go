@@ -331,9 +331,12 @@ func (p *printer) balance(b *bytes.Buffer, code string, minor int64, day time.Ti
 
 func (p *printer) entry(b *bytes.Buffer, m *movement) {
 	amount, indicator := p.signed(m.net())
-	reversal, text := "", "REGLEMENT "+m.batch
+	reversal, text, refs := "", "REGLEMENT "+m.batch, "<EndToEndId>"+escaped(m.batch)+"</EndToEndId>"
+	if m.batch == "" { // somebody's transfer
+		text, refs = "VIREMENT "+m.reference, "<AcctSvcrRef>"+escaped(m.id)+"</AcctSvcrRef><EndToEndId>NOTPROVIDED</EndToEndId>"
+	}
 	if m.kind == movementReversal {
-		reversal, text = "<RvslInd>true</RvslInd>", "ANNULATION "+m.batch
+		reversal, text = "<RvslInd>true</RvslInd>", "ANNULATION "+text
 	}
 	at := m.at.In(p.zone).Format(time.RFC3339)
 	if p.zone == time.UTC && p.account.Zone != time.UTC {
@@ -343,9 +346,9 @@ func (p *printer) entry(b *bytes.Buffer, m *movement) {
         <NtryRef>%[1]s</NtryRef><Amt Ccy=%[2]q>%[3]s</Amt><CdtDbtInd>%[4]s</CdtDbtInd>%[5]s<Sts><Cd>BOOK</Cd></Sts>
         <BookgDt><DtTm>%[6]s</DtTm></BookgDt><AcctSvcrRef>%[1]s</AcctSvcrRef>
         <BkTxCd><Domn><Cd>PMNT</Cd><Fmly><Cd>RCDT</Cd><SubFmlyCd>OTHR</SubFmlyCd></Fmly></Domn></BkTxCd>
-        <NtryDtls><TxDtls><Refs><EndToEndId>%[7]s</EndToEndId></Refs><Amt Ccy=%[2]q>%[3]s</Amt><CdtDbtInd>%[4]s</CdtDbtInd><RmtInf><Ustrd>%[8]s</Ustrd></RmtInf></TxDtls></NtryDtls>
+        <NtryDtls><TxDtls><Refs>%[7]s</Refs><Amt Ccy=%[2]q>%[3]s</Amt><CdtDbtInd>%[4]s</CdtDbtInd><RmtInf><Ustrd>%[8]s</Ustrd></RmtInf></TxDtls></NtryDtls>
       </Ntry>
-`, escaped(m.id), p.currency.Code(), amount, indicator, reversal, at, escaped(m.batch), escaped(text))
+`, escaped(m.id), p.currency.Code(), amount, indicator, reversal, at, refs, escaped(text))
 }
 
 func escaped(text string) string {

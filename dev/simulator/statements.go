@@ -43,7 +43,7 @@ const (
 	profileBank   = "camt.053"
 )
 
-// keptBy are the operators by the profiles of their accounts. A bank has payouts only.
+// keptBy are the operators by the profiles of their accounts. A bank has payouts and transfers.
 var keptBy = map[string]string{profileMTN: operatorMTN, profileAirtel: operatorAirtel, profileCard: operatorCard, profileCash: operatorCounter}
 
 // batchNames begin the settlement batches and slips of a profile. A day follows.
@@ -215,7 +215,7 @@ func (c *collection) minor(currency money.Currency) (int64, error) {
 	return currency.ParseDecimal(c.reported)
 }
 
-// bankEntries returns the payouts to a bank account.
+// bankEntries returns the payouts and the transfers to a bank account.
 func (s *Simulator) bankEntries(bank StatementAccount, now time.Time) (entries []movement, err error) {
 	for _, a := range s.statementAccounts() {
 		if a.Agency != bank.Agency || a.SettlesTo != bank.Code || a.Currency != bank.Currency || a.Profile == profileBank {
@@ -229,6 +229,11 @@ func (s *Simulator) bankEntries(bank StatementAccount, now time.Time) (entries [
 			if at := m.at.Add(bankDelay); m.kind == movementPayout && !at.After(now) {
 				entries = append(entries, movement{id: "BK" + m.batch, kind: movementPayment, at: at, amount: -m.amount, batch: m.batch})
 			}
+		}
+	}
+	for _, m := range s.received.of(bank) {
+		if !m.at.After(now) {
+			entries = append(entries, m)
 		}
 	}
 	entries = append(entries, s.faults.reversals(bank, entries)...)

@@ -1,6 +1,7 @@
 package matcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -169,7 +170,7 @@ func (r *run) creditsOf(s checkout.Session, lines []*journal.Line) (out []checko
 		case isReversal(l) || l.NetAmount <= 0 || slices.Contains(reversed, id) && knows(s, id):
 		case !knows(s, id) || inDoubt(s, id):
 			out = append(out, checkout.Credit{
-				CollectionID: id, AgencyID: s.TenantID, PaymentRef: s.PaymentRef, Amount: l.NetAmount, Currency: l.Currency, Reference: l.OperatorRef, Account: l.Account,
+				CollectionID: id, AgencyID: s.TenantID, PaymentRef: s.PaymentRef, Amount: l.NetAmount, Currency: l.Currency, Reference: cmp.Or(l.OperatorRef, l.ID), Account: l.Account,
 				BookedAt: noon(l, r.rules.Zone), HonourLate: r.cfg.Credits.HonoursLate(s.TenantID),
 			})
 		}
