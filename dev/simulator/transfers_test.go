@@ -45,7 +45,7 @@ func TestTransfersOnTheBanksStatement(t *testing.T) {
 		t.Errorf("%+v", lines)
 	}
 	for _, wrong := range []string{`{}`, `{"amount": 0, "reference": "x"}`, `{"amount": 5}`, `{"amount": 5, "reference": "x", "account": "mtn"}`} {
-		if a := p.control("/bank/credit", wrong); a.status/100 != 4 {
+		if a := p.call(http.MethodPost, "/control/bank/credit", wrong, nil); a.status != http.StatusUnprocessableEntity {
 			t.Errorf("%s: %d %s", wrong, a.status, a.body)
 		}
 	}
