@@ -276,7 +276,7 @@ func TestEndpoints(t *testing.T) {
 	if to := prepared.Header().Get("Location"); prepared.Code != http.StatusSeeOther || !strings.HasPrefix(to, "/ops/jobs/") {
 		t.Fatalf("sending again is answered %d to %s:\n%s", prepared.Code, to, prepared.Body)
 	} else {
-		backoffice.Want(t, b.Get(to), http.StatusOK, "À reprendre", "http://127.0.0.1:8081/inbox/guichet")
+		backoffice.Want(t, b.Get(to), http.StatusOK, "À reprendre", "/inbox/guichet") // of the simulators here
 	}
 	leads(t, b.Post(path+"/suspend", nil), path+"?done=suspended&lang=fr")
 	backoffice.Want(t, b.Get(path), http.StatusOK, "Suspendue depuis le", "par un agent", "Rétablir")
