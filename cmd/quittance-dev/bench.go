@@ -141,7 +141,7 @@ func benchOffice() cli.Command {
 			countVar(f, &b.Viewers, "viewers", 50, "people who look at pages at the same time")
 			countVar(f, &b.Seconds, "seconds", 60, "how long they look, and how long creations are measured before")
 			f.StringVar(&b.Profiles, "profile", "", "existing folder for a CPU profile of office while people look")
-	}, func(ctx context.Context, m *cli.Meta) error {
+		}, func(ctx context.Context, m *cli.Meta) error {
 			b.Log = m.Log
 			return office.Run(ctx, b, m.Out)
 		})

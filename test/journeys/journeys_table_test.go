@@ -8,7 +8,10 @@ import (
 )
 
 // hostedOffers are the demo application's offers in XAF, in their order.
-var hostedOffers = []string{"momo", "momo_b", "cash_agency", "switch"}
+var hostedOffers = []string{"momo", "momo_b", "cash_agency", "switch", "bank_transfer"}
+
+// portalOffers are those of the demo agency's citizen portal.
+var portalOffers = []string{"momo", "momo_b", "cash_agency"}
 
 // visitor is a row of the table: what a citizen does, which pages must be shown, and what
 // the systems must know in the end.
@@ -299,11 +302,12 @@ var formsOf = map[string][]string{
 
 // offerNames are the names of the offers on the pages.
 var offerNames = map[string]map[string]string{
-	"momo":        {"fr": "MTN Mobile Money", "en": "MTN Mobile Money"},
-	"momo_b":      {"fr": "Airtel Money", "en": "Airtel Money"},
-	"card":        {"fr": "Carte bancaire", "en": "Bank card"},
-	"cash_agency": {"fr": "Espèces au guichet", "en": "Cash at a counter"},
-	"switch":      {"fr": "Autre compte ou portefeuille", "en": "Another account or wallet"},
+	"momo":          {"fr": "MTN Mobile Money", "en": "MTN Mobile Money"},
+	"momo_b":        {"fr": "Airtel Money", "en": "Airtel Money"},
+	"card":          {"fr": "Carte bancaire", "en": "Bank card"},
+	"cash_agency":   {"fr": "Espèces au guichet", "en": "Cash at a counter"},
+	"switch":        {"fr": "Autre compte ou portefeuille", "en": "Another account or wallet"},
+	"bank_transfer": {"fr": "Virement bancaire", "en": "Bank transfer"},
 }
 
 // refusalWords are parts of the texts that explain a failure.

@@ -164,7 +164,7 @@ func TestJourneys(t *testing.T) {
 		"shop": "https://" + program.Local(u.Port+atShop),
 		// The window of a phone, five minutes, and its grace; that of a card, fifteen; late
 		// answers of operators; the lifetime of a session.
-		"clock": []string{"5m6s", "15m6s", "20m", "24h"},
+		"clock": []string{"5m6s", "15m6s", "20m", "120h"},
 	}, func(line []byte) {
 		var result struct {
 			Progress string   `json:"progress"`
@@ -354,8 +354,12 @@ func checkShown(t *testing.T, j *journeyOf, page string, s shown) {
 	}
 	switch page {
 	case "choose":
-		if !slices.Equal(s.Offers, hostedOffers) {
-			t.Errorf("offered are %q, want %q", s.Offers, hostedOffers)
+		want := hostedOffers
+		if j.portal {
+			want = portalOffers
+		}
+		if !slices.Equal(s.Offers, want) {
+			t.Errorf("offered are %q, want %q", s.Offers, want)
 		}
 	case "phone":
 		if len(s.Offers) > 0 {
