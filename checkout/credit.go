@@ -83,7 +83,7 @@ func (d *decider) credit(do Credit) Answer {
 		CollectionID: do.CollectionID, Source: SourceStatement, Status: OutcomeApproved, Amount: do.Amount, Currency: do.Currency,
 		OperatorRef: do.Reference, Account: do.Account, ApprovedAt: d.dated(do.BookedAt, time.Time{}), HonourLate: do.HonourLate,
 	}
-	if s.hasCredit(do.CollectionID) {
+	if s.HasCredit(do.CollectionID) {
 		s = d.creditAgain(s, paid)
 		return Answer{Code: CodeOK, Session: &s, Replayed: true}
 	}
@@ -109,8 +109,8 @@ func (d *decider) credit(do Credit) Answer {
 	return Answer{Code: CodeCase, Session: &s}
 }
 
-// hasCredit reports whether the credit is on record.
-func (s Session) hasCredit(collectionID string) bool {
+// HasCredit reports whether the credit with the collection id is on record.
+func (s Session) HasCredit(collectionID string) bool {
 	_, refused := s.refusal(collectionID)
 	return refused || s.Collection != nil && s.Collection.ID == collectionID || slices.Contains(s.Orphans, collectionID)
 }
@@ -167,7 +167,7 @@ func (d *decider) creditAgain(s Session, paid Outcome) Session {
 			continue
 		}
 		switch {
-		case c.creditGone() && c.Reason == reasonUnreported:
+		case c.Kind == CaseMismatch && c.Reason == reasonUnreported:
 			s = d.closeCase(s, c, Resolve{Resolution: ResolutionSuperseded})
 		case c.Contradicted:
 			c.Contradicted = false

@@ -167,8 +167,8 @@ func (r *run) creditsOf(s checkout.Session, lines []*journal.Line) (out []checko
 		case l.Reversal:
 		case l.Withdrawn:
 			out = append(out, checkout.CreditWithdrawn{CollectionID: id, AgencyID: s.TenantID, PaymentRef: s.PaymentRef, Cause: checkout.CreditUnreported})
-		case isReversal(l) || l.NetAmount <= 0 || slices.Contains(reversed, id) && knows(s, id):
-		case !knows(s, id) || inDoubt(s, id):
+		case isReversal(l) || l.NetAmount <= 0 || slices.Contains(reversed, id) && s.HasCredit(id):
+		case !s.HasCredit(id) || inDoubt(s, id):
 			out = append(out, checkout.Credit{
 				CollectionID: id, AgencyID: s.TenantID, PaymentRef: s.PaymentRef, Amount: l.NetAmount, Currency: l.Currency, Reference: cmp.Or(l.OperatorRef, l.ID), Account: l.Account,
 				BookedAt: noon(l, r.rules.Zone), HonourLate: r.cfg.Credits.HonoursLate(s.TenantID),
@@ -208,11 +208,6 @@ func reverses(s checkout.Session, lines []*journal.Line, undoes *journal.Line) s
 		return ""
 	}
 	return slices.Collect(maps.Keys(found))[0]
-}
-
-// knows reports whether the session has a credit.
-func knows(s checkout.Session, id string) bool {
-	return s.Collection != nil && s.Collection.ID == id || slices.Contains(s.Orphans, id)
 }
 
 // inDoubt reports whether an open case says that a credit of the session is not there any more.

@@ -156,7 +156,7 @@ func (c *Connector) Collect(ctx context.Context, account connector.Account, r co
 // account. An approval has the amount of the reference, see the package.
 func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref connector.Reference) (connector.Outcome, error) {
 	const doing = "asking about a payment"
-	id, err := toTransactionID(ref.ID)
+	id, err := connector.ShortID(ref.ID)
 	if err != nil {
 		return connector.Outcome{}, connector.Malformed(doing, err)
 	}
@@ -186,7 +186,7 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 // merchants can switch on, because the report only causes an enquiry.
 func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, error) {
 	return connector.ReadReport("Airtel", body, func(r report) (connector.Report, error) {
-		id, err := fromTransactionID(string(r.Transaction.ID))
+		id, err := connector.LongID(string(r.Transaction.ID))
 		if err != nil {
 			return connector.Report{}, err
 		}

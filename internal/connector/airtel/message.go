@@ -1,14 +1,11 @@
 package airtel
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/google/uuid"
 
 	"quittance/checkout"
 	"quittance/internal/connector"
@@ -41,7 +38,7 @@ func toPayment(r connector.Request) ([]byte, error) {
 	if r.Currency != currency || r.Amount <= 0 {
 		return nil, fmt.Errorf("amount %d %q cannot be asked for", r.Amount, r.Currency)
 	}
-	id, err := toTransactionID(r.ID)
+	id, err := connector.ShortID(r.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -56,53 +53,30 @@ func toPayment(r connector.Request) ([]byte, error) {
 	})
 }
 
-var errID = errors.New("not a transaction id of ours")
-
-// toTransactionID turns our UUID into Airtel's form: without dashes.
-func toTransactionID(id string) (string, error) {
-	u, err := uuid.Parse(id)
-	if err != nil {
-		return "", errID
-	}
-	return hex.EncodeToString(u[:]), nil
-}
-
-// fromTransactionID is the inverse of toTransactionID. It accepts letters of either case.
-func fromTransactionID(id string) (string, error) {
-	var u uuid.UUID
-	if len(id) != 2*len(u) {
-		return "", errID
-	}
-	if _, err := hex.Decode(u[:], []byte(id)); err != nil {
-		return "", errID
-	}
-	return u.String(), nil
-}
-
 // envelope is the body of every answer to a request and to an enquiry, without its prose.
 type envelope struct {
 	Data struct {
 		Transaction struct {
-			ID            text   `json:"id"`
-			AirtelMoneyID text   `json:"airtel_money_id"`
-			Status        string `json:"status"`
+			ID            connector.Text `json:"id"`
+			AirtelMoneyID connector.Text `json:"airtel_money_id"`
+			Status        string         `json:"status"`
 		} `json:"transaction"`
 	} `json:"data"`
 	Status struct {
-		Code         text `json:"code"`
-		ResponseCode text `json:"response_code"`
-		ResultCode   text `json:"result_code"`
-		Success      bool `json:"success"`
+		Code         connector.Text `json:"code"`
+		ResponseCode connector.Text `json:"response_code"`
+		ResultCode   connector.Text `json:"result_code"`
+		Success      bool           `json:"success"`
 	} `json:"status"`
 	// ROUTER…, in answers of the gateway in front of Airtel Money.
-	StatusCode text `json:"status_code"`
+	StatusCode connector.Text `json:"status_code"`
 }
 
 // codes lists the codes of an answer, the most specific first: that of the product, that
 // of the gateway, the general ones.
 func (e *envelope) codes() []string {
 	var out []string
-	for _, s := range []text{e.Status.ResponseCode, e.StatusCode, e.Status.Code, e.Status.ResultCode} {
+	for _, s := range []connector.Text{e.Status.ResponseCode, e.StatusCode, e.Status.Code, e.Status.ResultCode} {
 		if c := code(string(s)); c != "" {
 			out = append(out, c)
 		}
@@ -137,9 +111,9 @@ func (e *envelope) missing() bool {
 // report is the body of a callback.
 type report struct {
 	Transaction struct {
-		ID            text   `json:"id"`
-		StatusCode    string `json:"status_code"`
-		AirtelMoneyID text   `json:"airtel_money_id"`
+		ID            connector.Text `json:"id"`
+		StatusCode    string         `json:"status_code"`
+		AirtelMoneyID connector.Text `json:"airtel_money_id"`
 	} `json:"transaction"`
 }
 
@@ -180,20 +154,4 @@ func toStatus(status, reason string) (connector.Outcome, error) {
 		return connector.Outcome{Status: checkout.OutcomeAmbiguous, Reason: reason}, nil
 	}
 	return connector.Outcome{}, fmt.Errorf("unknown status %q", code(status))
-}
-
-// text is a JSON string or number. Any other value is empty, such as the false that Airtel
-// sometimes sends as an id.
-type text string
-
-// UnmarshalJSON reads a string, or a number as it is written.
-func (t *text) UnmarshalJSON(b []byte) error {
-	*t = ""
-	switch {
-	case len(b) > 0 && (b[0] == '-' || b[0] >= '0' && b[0] <= '9'):
-		*t = text(b)
-	case len(b) > 0 && b[0] == '"':
-		return json.Unmarshal(b, (*string)(t))
-	}
-	return nil
 }

@@ -130,7 +130,7 @@ func (p *Payouts) Pay(ctx context.Context, account connector.Account, payout con
 	if err != nil {
 		return connector.PayoutOutcome{}, err
 	}
-	id, err := toTransactionID(payout.ID)
+	id, err := connector.ShortID(payout.ID)
 	if err != nil {
 		return connector.PayoutOutcome{}, connector.Malformed(doing, err)
 	}
@@ -172,7 +172,7 @@ func (p *Payouts) Pay(ctx context.Context, account connector.Account, payout con
 // account. Answers name neither amount nor payee: an id has those of its first request.
 func (p *Payouts) EnquirePayout(ctx context.Context, account connector.Account, ref connector.PayoutReference) (connector.PayoutOutcome, error) {
 	const doing = "asking about a payout"
-	id, err := toTransactionID(ref.ID)
+	id, err := connector.ShortID(ref.ID)
 	if err != nil {
 		return connector.PayoutOutcome{}, connector.Malformed(doing, err)
 	}

@@ -32,7 +32,7 @@ func (c *Connector) Collect(ctx context.Context, account connector.Account, r co
 	if err != nil {
 		return connector.Outcome{}, err
 	}
-	txID, err := toTxID(r.ID)
+	txID, err := connector.ShortID(r.ID)
 	if err != nil {
 		return connector.Outcome{}, connector.Malformed(doing, err)
 	}
@@ -76,7 +76,7 @@ func (c *Connector) Collect(ctx context.Context, account connector.Account, r co
 // Enquire asks for the status of a request to pay (pain.014), at most EnquiriesPerSecond of an account.
 func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref connector.Reference) (connector.Outcome, error) {
 	const doing = "asking about a payment"
-	txID, err := toTxID(ref.ID)
+	txID, err := connector.ShortID(ref.ID)
 	if err != nil {
 		return connector.Outcome{}, connector.Malformed(doing, err)
 	}
@@ -94,7 +94,7 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 // at the address of a session by itself. A report names no reason, and only makes the service ask.
 func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, error) {
 	return connector.ReadReport("the switch", body, func(e event) (connector.Report, error) {
-		id, err := fromTxID(e.TxID)
+		id, err := connector.LongID(e.TxID)
 		if err != nil {
 			return connector.Report{}, err
 		}

@@ -2,7 +2,6 @@ package pi
 
 import (
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,8 +9,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"quittance/internal/connector"
 	"quittance/money"
@@ -92,16 +89,16 @@ func (i instruction) order() ([]byte, error) {
 
 // told is an answer about an instruction on the wire.
 type told struct {
-	TxID               string `json:"txId"`
-	Statut             string `json:"statut"`
-	StatutRaison       string `json:"statutRaison"`
-	End2endID          string `json:"end2endId"`
-	Montant            text   `json:"montant"`
-	Devise             string `json:"devise"`
-	PayeurAlias        string `json:"payeurAlias"`
-	PayeAlias          string `json:"payeAlias"`
-	DateIrrevocabilite string `json:"dateIrrevocabilite"`
-	RetourStatut       string `json:"retourStatut"`
+	TxID               string         `json:"txId"`
+	Statut             string         `json:"statut"`
+	StatutRaison       string         `json:"statutRaison"`
+	End2endID          string         `json:"end2endId"`
+	Montant            connector.Text `json:"montant"`
+	Devise             string         `json:"devise"`
+	PayeurAlias        string         `json:"payeurAlias"`
+	PayeAlias          string         `json:"payeAlias"`
+	DateIrrevocabilite string         `json:"dateIrrevocabilite"`
+	RetourStatut       string         `json:"retourStatut"`
 }
 
 // report reads an answer about the instruction of an id. An answer about another one is an error.
@@ -243,42 +240,4 @@ func (c client) get(ctx context.Context, account connector.Account, doing, path 
 
 func (a Account) header() map[string]string {
 	return map[string]string{"x-api-key": a.APIKey, "Accept": "application/json"}
-}
-
-var errID = errors.New("not an id of ours")
-
-// toTxID turns our UUID into the form of the switch, which takes 35 characters: without dashes.
-func toTxID(id string) (string, error) {
-	u, err := uuid.Parse(id)
-	if err != nil {
-		return "", errID
-	}
-	return hex.EncodeToString(u[:]), nil
-}
-
-// fromTxID is the inverse of toTxID. It accepts letters of either case.
-func fromTxID(id string) (string, error) {
-	var u uuid.UUID
-	if len(id) != 2*len(u) {
-		return "", errID
-	}
-	if _, err := hex.Decode(u[:], []byte(id)); err != nil {
-		return "", errID
-	}
-	return u.String(), nil
-}
-
-// text is a JSON string or number. Any other value is empty.
-type text string
-
-// UnmarshalJSON reads a string, or a number as it is written.
-func (t *text) UnmarshalJSON(b []byte) error {
-	*t = ""
-	switch {
-	case len(b) > 0 && (b[0] == '-' || b[0] >= '0' && b[0] <= '9'):
-		*t = text(b)
-	case len(b) > 0 && b[0] == '"':
-		return json.Unmarshal(b, (*string)(t))
-	}
-	return nil
 }

@@ -30,7 +30,7 @@ func (p *Payouts) Pay(ctx context.Context, account connector.Account, payout con
 	if err != nil {
 		return connector.PayoutOutcome{}, err
 	}
-	txID, err := toTxID(payout.ID)
+	txID, err := connector.ShortID(payout.ID)
 	if err != nil {
 		return connector.PayoutOutcome{}, connector.Malformed(doing, err)
 	}
@@ -73,7 +73,7 @@ func (p *Payouts) Pay(ctx context.Context, account connector.Account, payout con
 // EnquirePayout asks for the status of a credit transfer (pacs.028), at most EnquiriesPerSecond of an account.
 func (p *Payouts) EnquirePayout(ctx context.Context, account connector.Account, ref connector.PayoutReference) (connector.PayoutOutcome, error) {
 	const doing = "asking about a payout"
-	txID, err := toTxID(ref.ID)
+	txID, err := connector.ShortID(ref.ID)
 	if err != nil {
 		return connector.PayoutOutcome{}, connector.Malformed(doing, err)
 	}
